@@ -1,0 +1,1 @@
+"""Fixed-size batching and static-graph execution for PyTorch Geometric, with or without an IPU."""
