@@ -1,0 +1,13 @@
+"""Settings for the unit tests: reproducible examples, no cache between runs, and the quick compiler."""
+
+import os
+
+from hypothesis import settings
+
+settings.register_profile("suite", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("suite")
+
+# Unfused runs the same checked graph without a C++ compilation; tests about inductor ask for it by name.
+os.environ.setdefault("GNN_IPU_COMPILER", "unfused")
+for variable in ("POPTORCH_CACHE_DIR", "POPLAR_EXECUTABLE_CACHE_DIR"):
+    os.environ.pop(variable, None)

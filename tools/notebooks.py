@@ -1,0 +1,145 @@
+"""Execute the notebooks: `run` into build/ as notebook, HTML and Markdown; `refresh` in place, with clean outputs."""
+
+import argparse
+import re
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from nbconvert import HTMLExporter, MarkdownExporter
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = ROOT / "notebooks"
+BUILD = ROOT / "build"
+WIDGET = "application/vnd.jupyter.widget-view+json"
+KEPT_METADATA = ("kernelspec", "language_info")
+KEPT_CELL_METADATA = ("tags", "jupyter")
+
+
+def find(names):
+    """The notebooks named on the command line, or all of them in reading order."""
+    paths = sorted(NOTEBOOKS.glob("*.ipynb"))
+    if not names:
+        return paths
+    chosen = [path for path in paths if any(path.name.startswith(name) for name in names)]
+    if not chosen:
+        sys.exit(f"no notebook starts with any of {names}; there are: {', '.join(p.name for p in paths)}")
+    return chosen
+
+
+def execute(path):
+    """Run every cell of the notebook at `path` in its own folder and return it with its outputs."""
+    notebook = nbformat.read(path, as_version=4)
+    client = NotebookClient(
+        notebook, timeout=900, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
+    )
+    client.execute()
+    return notebook
+
+
+def link_pages(text, suffix):
+    """Point links between notebooks at the pages made of them."""
+    return re.sub(r"(?<=[\"(])((?:\d|appendix)_?[\w]+)\.ipynb(?=[\"#)])", rf"\1{suffix}", text)
+
+
+def export(notebook, path):
+    """Write the executed notebook to build/ as .ipynb, HTML and Markdown."""
+    for folder in ("notebooks", "html", "markdown"):
+        (BUILD / folder).mkdir(parents=True, exist_ok=True)
+    nbformat.write(notebook, BUILD / "notebooks" / path.name)
+    resources = {"metadata": {"path": str(path.parent), "name": path.stem.replace("_", " ")}}
+    templates = {"extra_template_basedirs": [str(ROOT / "tools" / "templates")], "template_name": "tutorial"}
+    html, _ = HTMLExporter(embed_images=True, **templates).from_notebook_node(notebook, resources=dict(resources))
+    (BUILD / "html" / f"{path.stem}.html").write_text(link_pages(html, ".html"), encoding="utf-8")
+    resources["output_files_dir"] = f"{path.stem}_files"
+    markdown, extra = MarkdownExporter().from_notebook_node(notebook, resources=resources)
+    markdown = link_pages(markdown, ".md").replace("](../static/", "](../../static/")
+    (BUILD / "markdown" / f"{path.stem}.md").write_text(markdown, encoding="utf-8")
+    for name, content in extra["outputs"].items():
+        target = BUILD / "markdown" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+
+
+def first_lines(notebook):
+    """What the notebook's first code cell printed: the backend and the data that it runs on."""
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            return "".join(o.text for o in cell.outputs if o.output_type == "stream" and o.name == "stdout").strip()
+    return ""
+
+
+def run(paths):
+    if not paths:
+        print("no notebooks yet: nothing to run")
+        return 0
+    failed, ran = [], {}
+    for number, path in enumerate(paths, 1):
+        print(f"[{number}/{len(paths)}] {path.name} …", end=" ", flush=True)
+        start = time.perf_counter()
+        try:
+            notebook = execute(path)
+        except CellExecutionError as error:
+            failed.append(path.name)
+            print(f"failed after {time.perf_counter() - start:.0f} s\n{error}")
+            continue
+        export(notebook, path)
+        ran[path.name] = first_lines(notebook)
+        print(f"{time.perf_counter() - start:.0f} s", flush=True)
+    vendor = BUILD / "vendor"
+    if vendor.is_dir():
+        shutil.copytree(vendor, BUILD / "html" / "vendor", dirs_exist_ok=True)
+    print("\nWhat ran on what:")
+    for name, lines in ran.items():
+        print(f"  {name}")
+        print("\n".join(f"    {line}" for line in lines.splitlines()))
+    print("\nRead the pages in build/html, the executed notebooks in build/notebooks, Markdown in build/markdown.")
+    if failed:
+        print(f"\nFailed: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+def clean(notebook):
+    """Drop progress bars, times and editor state, so that a stored notebook holds prose, code and results alone."""
+    notebook.metadata = {key: value for key, value in notebook.metadata.items() if key in KEPT_METADATA}
+    notebook.metadata.get("language_info", {}).pop("version", None)
+    for number, cell in enumerate(notebook.cells):
+        cell.metadata = {key: value for key, value in cell.metadata.items() if key in KEPT_CELL_METADATA}
+        cell.id = f"cell-{number:03d}"
+        if cell.cell_type != "code":
+            continue
+        for output in cell.outputs:
+            if output.get("name") == "stderr" and "Warning" in output.text:
+                raise ValueError(f"cell {number} warns:\n{output.text}")
+        cell.outputs = [
+            output
+            for output in cell.outputs
+            if output.get("name") != "stderr" and WIDGET not in output.get("data", {})
+        ]
+    return notebook
+
+
+def refresh(paths):
+    for path in paths:
+        print(f"{path.name} …", end=" ", flush=True)
+        start = time.perf_counter()
+        nbformat.write(clean(execute(path)), path)
+        print(f"{time.perf_counter() - start:.0f} s", flush=True)
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("job", choices=("run", "refresh"))
+    parser.add_argument("names", nargs="*", help="beginnings of notebook names; all notebooks when left out")
+    arguments = parser.parse_args()
+    job = {"run": run, "refresh": refresh}[arguments.job]
+    sys.exit(job(find(arguments.names)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Makes .venv from requirements.txt. Says in one sentence what to install when something is missing.
+set -eu
+cd "$(dirname "$0")/.."
+
+fail() { echo "setup: $*" >&2; exit 1; }
+
+suitable() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1; }
+
+python=""
+for candidate in "${1:-python3}" python3.11 python3.12 python3.13 python3.10; do
+    if command -v "$candidate" >/dev/null 2>&1 && suitable "$candidate"; then python=$candidate; break; fi
+done
+if [ -z "$python" ]; then
+    found=$("${1:-python3}" --version 2>/dev/null || echo "none")
+    fail "Python 3.10 or newer is needed (found: $found); install it, or name one with \`make setup PYTHON=/path/to/python3.11\`."
+fi
+"$python" -c 'import venv, ensurepip' >/dev/null 2>&1 ||
+    fail "Python's venv module is missing; on Debian or Ubuntu install it with \`apt-get install python3-venv\`."
+
+compiler=""
+for candidate in "${CXX:-}" c++ g++ clang++; do
+    if [ -n "$candidate" ] && command -v "$candidate" >/dev/null 2>&1; then compiler=$candidate; break; fi
+done
+[ -n "$compiler" ] || echo "setup: no C++ compiler found: compiled graphs will run unfused, with the same results but more slowly; \`apt-get install g++\` mends that."
+
+echo "setup: making .venv with $("$python" --version); the first time takes a few minutes"
+rm -rf .venv
+"$python" -m venv .venv
+.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt ||
+    fail "pip could not install requirements.txt: check the network or your package index, then run the command again."
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable . ||
+    fail "pip could not install this package into .venv; see the lines above."
+if [ -f tools/vendor.py ]; then .venv/bin/python tools/vendor.py || true; fi
+touch .venv/ready
+echo "setup: done"
