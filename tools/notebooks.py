@@ -53,7 +53,9 @@ def export(notebook, path):
     nbformat.write(notebook, BUILD / "notebooks" / path.name)
     resources = {"metadata": {"path": str(path.parent), "name": path.stem.replace("_", " ")}}
     templates = {"extra_template_basedirs": [str(ROOT / "tools" / "templates")], "template_name": "tutorial"}
-    html, _ = HTMLExporter(embed_images=True, **templates).from_notebook_node(notebook, resources=dict(resources))
+    html, _ = HTMLExporter(embed_images=True, **templates).from_notebook_node(
+        notebook, resources=dict(resources)
+    )
     (BUILD / "html" / f"{path.stem}.html").write_text(link_pages(html, ".html"), encoding="utf-8")
     resources["output_files_dir"] = f"{path.stem}_files"
     markdown, extra = MarkdownExporter().from_notebook_node(notebook, resources=resources)
@@ -69,7 +71,9 @@ def first_lines(notebook):
     """What the notebook's first code cell printed: the backend and the data that it runs on."""
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            return "".join(o.text for o in cell.outputs if o.output_type == "stream" and o.name == "stdout").strip()
+            return "".join(
+                o.text for o in cell.outputs if o.output_type == "stream" and o.name == "stdout"
+            ).strip()
     return ""
 
 
@@ -97,7 +101,9 @@ def run(paths):
     for name, lines in ran.items():
         print(f"  {name}")
         print("\n".join(f"    {line}" for line in lines.splitlines()))
-    print("\nRead the pages in build/html, the executed notebooks in build/notebooks, Markdown in build/markdown.")
+    print(
+        "\nRead the pages in build/html, the executed notebooks in build/notebooks, Markdown in build/markdown."
+    )
     if failed:
         print(f"\nFailed: {', '.join(failed)}")
     return 1 if failed else 0

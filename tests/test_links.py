@@ -1,0 +1,51 @@
+"""Every relative link in the README, the docs and the notebooks leads to a file, and every anchor to a heading."""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "notebooks").glob("*.ipynb")]
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
+
+
+def markdown(path):
+    if path.suffix == ".ipynb":
+        cells = nbformat.read(path, as_version=4).cells
+        return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    return path.read_text(encoding="utf-8")
+
+
+def without_code(text):
+    return re.sub(r"`[^`\n]*`", "", re.sub(r"(?s)```.*?```", "", text))
+
+
+def anchors(path):
+    headings = re.findall(r"(?m)^#+ +(.*?) *$", markdown(path))
+    forms = set()
+    for heading in headings:
+        plain = re.sub(r"[`*]", "", heading)
+        forms.add(plain.replace(" ", "-"))
+        forms.add(re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-"))
+    return forms
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_relative_links_lead_somewhere(page):
+    for groups in LINK.findall(without_code(markdown(page))):
+        link = groups[0] or groups[1]
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), f"{page.name} links to {link}, which is not there"
+        if anchor and target.suffix in (".md", ".ipynb"):
+            assert anchor in anchors(target), f"{page.name} links to {link}, but that heading is not there"
+
+
+def test_the_readme_leads_to_every_notebook():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for notebook in (ROOT / "notebooks").glob("*.ipynb"):
+        assert f"notebooks/{notebook.name}" in text

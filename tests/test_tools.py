@@ -1,0 +1,127 @@
+"""The commands behind the Makefile: what they say when something is missing, and what they write."""
+
+import importlib.util
+import os
+import subprocess
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+ROOT = Path(__file__).resolve().parent.parent
+KERNEL = {"name": "python3", "display_name": "Python 3"}
+
+
+@pytest.fixture
+def tool(tmp_path, monkeypatch):
+    """tools/notebooks.py, writing below a temporary folder."""
+    spec = importlib.util.spec_from_file_location("notebooks_tool", ROOT / "tools" / "notebooks.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "BUILD", tmp_path / "build")
+    return module
+
+
+def write(path, *sources):
+    cells = [new_markdown_cell("# A title\n[next](2_a_worked_example.ipynb)")]
+    cells += [new_code_cell(source) for source in sources]
+    nbformat.write(new_notebook(cells=cells), path)
+    return path
+
+
+def test_run_writes_a_notebook_a_page_and_markdown(tool, tmp_path, capsys):
+    path = write(tmp_path / "1_small.ipynb", "print('Backend: none')", "1 + 1")
+    assert tool.run([path]) == 0
+    executed = nbformat.read(tmp_path / "build" / "notebooks" / path.name, as_version=4)
+    assert executed.cells[2].outputs[0].data["text/plain"] == "2"
+    assert 'href="2_a_worked_example.html"' in (tmp_path / "build" / "html" / "1_small.html").read_text()
+    assert "(2_a_worked_example.md)" in (tmp_path / "build" / "markdown" / "1_small.md").read_text()
+    printed = capsys.readouterr().out
+    assert "[1/1] 1_small.ipynb" in printed
+    assert "Backend: none" in printed
+
+
+def test_run_fails_when_a_cell_fails_and_goes_on_with_the_others(tool, tmp_path, capsys):
+    bad = write(tmp_path / "1_bad.ipynb", "raise ValueError('on purpose')")
+    good = write(tmp_path / "2_good.ipynb", "print('fine')")
+    assert tool.run([bad, good]) == 1
+    printed = capsys.readouterr().out
+    assert "on purpose" in printed
+    assert "Failed: 1_bad.ipynb" in printed
+    assert (tmp_path / "build" / "html" / "2_good.html").exists()
+
+
+def test_solutions_are_folded_in_the_page(tool, tmp_path):
+    path = write(tmp_path / "1_small.ipynb", "answer = 42", "print('open')")
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[1].metadata.tags = ["solution"]
+    nbformat.write(notebook, path)
+    assert tool.run([path]) == 0
+    page = (tmp_path / "build" / "html" / "1_small.html").read_text()
+    folded = page[page.index('<details class="solution">') : page.index("</details>")]
+    assert "42" in folded
+    assert "open" not in folded
+
+
+def test_cleaning_keeps_results_and_drops_progress(tool):
+    cell = new_code_cell("work()", metadata={"tags": ["keep"], "collapsed": True})
+    cell.outputs = [
+        new_output("stream", name="stderr", text="100%|####| 3/3"),
+        new_output("stream", name="stdout", text="result"),
+        new_output("display_data", data={tool.WIDGET: {"model_id": "x"}, "text/plain": "bar"}),
+    ]
+    cleaned = tool.clean(new_notebook(cells=[cell], metadata={"widgets": {}, "kernelspec": KERNEL}))
+    assert [output.text for output in cleaned.cells[0].outputs] == ["result"]
+    assert cleaned.cells[0].metadata == {"tags": ["keep"]}
+    assert set(cleaned.metadata) == {"kernelspec"}
+
+
+def test_cleaning_refuses_to_hide_a_warning(tool):
+    cell = new_code_cell("work()")
+    cell.outputs = [new_output("stream", name="stderr", text="UserWarning: look at this")]
+    with pytest.raises(ValueError, match="look at this"):
+        tool.clean(new_notebook(cells=[cell]))
+
+
+def run_setup(folder, python_source):
+    """tools/setup.sh in a copy of the tree that holds nothing else, with `python_source` as the only Python."""
+    (folder / "tools").mkdir()
+    (folder / "tools" / "setup.sh").write_text((ROOT / "tools" / "setup.sh").read_text())
+    programs = folder / "bin"
+    programs.mkdir()
+    for name in ("bash", "dirname", "rm", "touch", "cat"):
+        path = next(Path(p) / name for p in os.environ["PATH"].split(":") if (Path(p) / name).exists())
+        (programs / name).symlink_to(path)
+    if python_source:
+        (programs / "python3").write_text(f"#!{programs / 'bash'}\n{python_source}\n")
+        (programs / "python3").chmod(0o755)
+    command = [str(programs / "bash"), str(folder / "tools" / "setup.sh"), "python3"]
+    return subprocess.run(command, env={"PATH": str(programs)}, capture_output=True, text=True, timeout=60)
+
+
+def test_an_old_python_gets_one_sentence(tmp_path):
+    old = 'if [ "$1" = --version ]; then echo "Python 3.7.16"; else exit 1; fi'
+    result = run_setup(tmp_path, old)
+    assert result.returncode != 0
+    assert result.stderr.count("\n") == 1
+    assert "Python 3.10 or newer is needed (found: Python 3.7.16)" in result.stderr
+
+
+def test_no_python_at_all_gets_one_sentence(tmp_path):
+    result = run_setup(tmp_path, "")
+    assert result.returncode != 0
+    assert result.stderr.strip() == result.stderr.strip().splitlines()[0]
+    assert "found: none" in result.stderr
+
+
+def test_a_missing_venv_module_gets_one_sentence(tmp_path):
+    result = run_setup(tmp_path, 'case "$2" in *venv*) exit 1;; *) exit 0;; esac')
+    assert result.returncode != 0
+    assert "apt-get install python3-venv" in result.stderr
+
+
+def test_no_compiler_is_said_and_setup_goes_on(tmp_path):
+    result = run_setup(tmp_path, "exit 0")
+    assert "no C++ compiler found" in result.stdout
+    assert "making .venv" in result.stdout
