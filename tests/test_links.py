@@ -1,4 +1,4 @@
-"""Every relative link in the README, the docs and the notebooks leads to a file, and every anchor to a heading."""
+"""Relative links in the README, the docs and the notebooks lead to files, and anchors to headings."""
 
 import re
 from pathlib import Path

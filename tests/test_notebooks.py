@@ -1,4 +1,4 @@
-"""What every stored notebook promises: one shape, run in order, clean outputs, and nothing but PopTorch's own names."""
+"""What every stored notebook promises: one shape, run in order, clean outputs."""
 
 import ast
 import json

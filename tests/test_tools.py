@@ -85,7 +85,7 @@ def test_cleaning_refuses_to_hide_a_warning(tool):
 
 
 def run_setup(folder, python_source):
-    """tools/setup.sh in a copy of the tree that holds nothing else, with `python_source` as the only Python."""
+    """tools/setup.sh in a folder that holds nothing else, with `python_source` as the only Python."""
     (folder / "tools").mkdir()
     (folder / "tools" / "setup.sh").write_text((ROOT / "tools" / "setup.sh").read_text())
     programs = folder / "bin"

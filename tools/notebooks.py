@@ -1,4 +1,4 @@
-"""Execute the notebooks: `run` into build/ as notebook, HTML and Markdown; `refresh` in place, with clean outputs."""
+"""Execute the notebooks: `run` into build/ as notebooks and pages, `refresh` in place with clean outputs."""
 
 import argparse
 import re
@@ -101,16 +101,14 @@ def run(paths):
     for name, lines in ran.items():
         print(f"  {name}")
         print("\n".join(f"    {line}" for line in lines.splitlines()))
-    print(
-        "\nRead the pages in build/html, the executed notebooks in build/notebooks, Markdown in build/markdown."
-    )
+    print("\nRead the pages in build/html; build/notebooks and build/markdown hold the same in other forms.")
     if failed:
         print(f"\nFailed: {', '.join(failed)}")
     return 1 if failed else 0
 
 
 def clean(notebook):
-    """Drop progress bars, times and editor state, so that a stored notebook holds prose, code and results alone."""
+    """Drop progress bars and editor state: a stored notebook holds prose, code and results alone."""
     notebook.metadata = {key: value for key, value in notebook.metadata.items() if key in KEPT_METADATA}
     notebook.metadata.get("language_info", {}).pop("version", None)
     for number, cell in enumerate(notebook.cells):
