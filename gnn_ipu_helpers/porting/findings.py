@@ -1,0 +1,107 @@
+"""What the check found: one record per place in the user's code, and the report that lists them."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+from typing import List, Optional, Sequence
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """A line of source code: `file`, `line` (from 1), the enclosing `function` and the `source` of the line."""
+
+    file: str
+    line: int
+    function: str = ""
+    source: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One operation that a device with a static graph cannot run as written.
+
+    `operation` names what is done, `file`, `line` and `source` say where in your code, `reason` why it is not
+    static and `remedy` what to write instead. Where the cause lies inside a library that your line calls,
+    `cause` holds that place (a `Place`), otherwise None.
+    """
+
+    operation: str
+    file: str
+    line: int
+    source: str
+    reason: str
+    remedy: str
+    cause: Optional[Place] = None
+
+    def __str__(self) -> str:
+        lines = [f"{self.file}:{self.line}  {self.operation}"]
+        if self.source:
+            lines.append(f"    {self.source}")
+        if self.cause is not None:
+            lines.append(f"  cause:   {self.cause}  {self.cause.source}")
+        lines.append(f"  why:     {self.reason}")
+        lines.append(f"  instead: {self.remedy}")
+        return "\n".join(lines)
+
+
+def describe(findings: Sequence[Finding]) -> str:
+    """All `findings` as text, one numbered block each."""
+    return "\n\n".join(f"{number}. {finding}" for number, finding in enumerate(findings, start=1))
+
+
+class StaticGraphError(Exception):
+    """The model cannot become one static graph; `findings` lists the places and what to write instead."""
+
+    def __init__(self, findings: Sequence[Finding]):
+        self.findings: List[Finding] = list(findings)
+        count = len(self.findings)
+        places = "1 place" if count == 1 else f"{count} places"
+        super().__init__(
+            f"This model is not a static graph: {places} to change.\n\n{describe(self.findings)}"
+        )
+
+    def __reduce__(self):
+        return type(self), (self.findings,)
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """The answer of `check`: `ok` (True, False, or None where this torch cannot tell) and the `findings`.
+
+    Prints as text and shows as a table in a notebook. `summary` says in one sentence what was looked at.
+    """
+
+    ok: Optional[bool]
+    findings: List[Finding]
+    summary: str
+
+    def __str__(self) -> str:
+        if not self.findings:
+            return self.summary
+        return f"{self.summary}\n\n{describe(self.findings)}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        heading = f"<p>{html.escape(self.summary)}</p>"
+        if not self.findings:
+            return heading
+        titles = "".join(f"<th>{title}</th>" for title in ("", "Where", "What", "Why", "Write instead"))
+        rows = "".join(_html_row(number, finding) for number, finding in enumerate(self.findings, start=1))
+        return f"{heading}<table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _html_row(number: int, finding: Finding) -> str:
+    where = f"{html.escape(finding.file)}:{finding.line}<br><code>{html.escape(finding.source)}</code>"
+    if finding.cause is not None:
+        where += f"<br><small>inside {html.escape(str(finding.cause))}</small>"
+    cells = [
+        str(number),
+        where,
+        *(html.escape(t) for t in (finding.operation, finding.reason, finding.remedy)),
+    ]
+    return "<tr>" + "".join(f'<td style="text-align: left">{cell}</td>' for cell in cells) + "</tr>"

@@ -1,0 +1,87 @@
+"""Looking for sizes and values that depend on data in a traced graph."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Iterator, List, Set, Tuple
+
+import torch
+
+from .findings import Place
+from .places import parse_stack
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """A node of the traced graph where a size or value enters that only the data decide.
+
+    `operation` is the name of the call, `frames` its stack (outermost first), `modules` the classes of the
+    modules around it (outermost first).
+    """
+
+    operation: str
+    frames: List[Place]
+    modules: List[type]
+
+
+def data_dependent_origins(graph_module: torch.fx.GraphModule) -> Iterator[Origin]:
+    """Every node of the graph that brings in a symbol of its own, in the order of the code."""
+    known: Set[Any] = set()
+    for node in graph_module.graph.nodes:
+        symbols = _symbols(node.meta.get("example_value"))
+        if symbols - known and not _is_bookkeeping(node):
+            yield origin(node)
+        known |= symbols
+
+
+def numpy_origins(graph_module: torch.fx.GraphModule) -> Iterator[Origin]:
+    """Every node that computes with NumPy on a tensor's values, which the tracer would otherwise emulate."""
+    for node in graph_module.graph.nodes:
+        if node.op == "call_function" and "numpy" in type(node.target).__name__.lower():
+            yield dataclasses.replace(origin(node), operation="numpy")
+
+
+def origin(node: torch.fx.Node) -> Origin:
+    """The `Origin` record of any node."""
+    return Origin(_operation(node), parse_stack(node.meta.get("stack_trace")), _modules(node))
+
+
+def _symbols(value: Any) -> Set[Any]:
+    if isinstance(value, torch.Tensor):
+        return _symbols(tuple(value.shape)) if value.layout == torch.strided else set()
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return set(value.node.expr.free_symbols)
+    if isinstance(value, (tuple, list)):
+        return set().union(*(_symbols(item) for item in value))
+    return set()
+
+
+def _is_bookkeeping(node: torch.fx.Node) -> bool:
+    # Size queries that the tracer adds itself, right after the node whose size they ask for.
+    return "sym_size" in str(node.target)
+
+
+def _operation(node: torch.fx.Node) -> str:
+    if node.op == "call_method":
+        return str(node.target)
+    name = getattr(node.target, "__name__", str(node.target))
+    if name == "getitem" and _has_boolean_index(node):
+        return "boolean indexing"
+    return name
+
+
+def _has_boolean_index(node: torch.fx.Node) -> bool:
+    found = []
+
+    def look(argument: torch.fx.Node) -> torch.fx.Node:
+        value = argument.meta.get("example_value")
+        found.append(isinstance(value, torch.Tensor) and value.dtype in (torch.bool, torch.uint8))
+        return argument
+
+    torch.fx.map_arg(node.args[1:], look)
+    return any(found)
+
+
+def _modules(node: torch.fx.Node) -> List[type]:
+    stack: Tuple = tuple((node.meta.get("nn_module_stack") or {}).values())
+    return [kind for _, kind in stack if isinstance(kind, type)]
