@@ -1,0 +1,151 @@
+"""The tutorials' datasets: real where they can be had, stand-ins with the same schema where not.
+
+Every function looks for raw files under `root` (default: `$DATASETS_DIR`, else `data/` at the repository's
+root), then tries a download, then makes a stand-in and says so once. `GNN_IPU_DATA=real` or
+`GNN_IPU_DATA=standin` forces one. `transform` runs on each access, `pre_transform` once, when loading.
+"""
+
+from __future__ import annotations
+
+from typing import Callable
+
+import torch_geometric.datasets as pyg
+
+from . import catalogue, images, real
+from .errors import DatasetError
+from .loading import Recipe, load_graphs, obtain
+from .locate import PathLike, default_root
+from .origin import describe
+
+__all__ = [
+    "DatasetError",
+    "cora",
+    "default_root",
+    "describe",
+    "fashion_mnist",
+    "imdb",
+    "mutag",
+    "proteins",
+    "pubmed",
+    "qm9",
+]
+
+
+def cora(
+    transform: Callable | None = None,
+    pre_transform: Callable | None = None,
+    root: PathLike | None = None,
+) -> pyg.Planetoid:
+    """Cora, one citation graph of 2708 papers in 7 classes, split 140/500/1000.
+
+    x `[2708, 1433]`, edge_index `[2, 10556]`, y `[2708]`, train_mask, val_mask and test_mask `[2708]`.
+    """
+    return load_graphs(_planetoid(catalogue.CORA), transform, pre_transform, root)
+
+
+def pubmed(
+    transform: Callable | None = None,
+    pre_transform: Callable | None = None,
+    root: PathLike | None = None,
+) -> pyg.Planetoid:
+    """PubMed, one citation graph of 19717 papers in 3 classes, split 60/500/1000.
+
+    x `[19717, 500]`, edge_index `[2, 88648]`, y `[19717]`, train_mask, val_mask and test_mask `[19717]`.
+    """
+    return load_graphs(_planetoid(catalogue.PUBMED), transform, pre_transform, root)
+
+
+def mutag(
+    transform: Callable | None = None,
+    pre_transform: Callable | None = None,
+    root: PathLike | None = None,
+) -> pyg.TUDataset:
+    """MUTAG, 188 molecules in 2 classes (mutagenic to Salmonella or not).
+
+    Each has x `[n, 7]`, edge_index `[2, e]`, edge_attr `[e, 4]` and y `[1]`, with n <= 28 and e <= 66.
+    """
+    return load_graphs(_tu(catalogue.MUTAG), transform, pre_transform, root)
+
+
+def proteins(
+    transform: Callable | None = None,
+    pre_transform: Callable | None = None,
+    root: PathLike | None = None,
+) -> pyg.TUDataset:
+    """PROTEINS, 1113 proteins in 2 classes (enzyme or not).
+
+    Each has x `[n, 3]`, edge_index `[2, e]` and y `[1]`, with 4 <= n <= 620 and e <= 2098.
+    """
+    return load_graphs(_tu(catalogue.PROTEINS), transform, pre_transform, root)
+
+
+def imdb(
+    transform: Callable | None = None,
+    pre_transform: Callable | None = None,
+    root: PathLike | None = None,
+) -> pyg.IMDB:
+    """IMDB, one heterogeneous graph of 4278 movies in 3 classes, 2081 directors and 5257 actors.
+
+    Every node type has x `[num_nodes, 3066]`, movies also y and the masks of a 400/400/3478 split. Four edge
+    types: movie to director (4278 edges) and movie to actor (12828 edges), both ways.
+    """
+    recipe = Recipe(catalogue.IMDB, _reader(catalogue.IMDB, real.IMDB), real.IMDB.fetch, _not_yet)
+    return load_graphs(recipe, transform, pre_transform, root)
+
+
+def qm9(
+    transform: Callable | None = None,
+    pre_transform: Callable | None = None,
+    root: PathLike | None = None,
+) -> pyg.QM9:
+    """QM9, molecules of up to nine heavy atoms with 19 targets, all 130831 or as many as the raw file holds.
+
+    Each has x `[n, 11]`, z `[n]`, pos `[n, 3]`, edge_index `[2, e]`, edge_attr `[e, 4]`, y `[1, 19]` (the
+    HOMO-LUMO gap in eV in column 4), name, smiles and idx `[1]`; n <= 29. `describe` says which part it is.
+    """
+    recipe = Recipe(catalogue.QM9, _reader(catalogue.QM9, real.QM9), real.QM9.fetch, _not_yet)
+    return load_graphs(recipe, transform, pre_transform, root)
+
+
+def fashion_mnist(
+    transform: Callable | None = None,
+    pre_transform: Callable | None = None,
+    root: PathLike | None = None,
+) -> tuple[images.FashionMNIST, images.FashionMNIST]:
+    """FashionMNIST as two torch datasets, 60000 training and 10000 test images.
+
+    An item is a pair of an image, float32 `[1, 28, 28]` between 0 and 1, and its label, an int from 0 to 9.
+    `transform` gets one image on each access, `pre_transform` all of a dataset, `[n, 1, 28, 28]`, once.
+    """
+    entry = catalogue.FASHION_MNIST
+    recipe = Recipe(entry, images.read_idx_folder, images.fetch_idx_files, _not_yet)
+    arrays, origin = obtain(recipe, root)
+    train, test = (
+        images.FashionMNIST(*arrays[start : start + 2], origin, transform, pre_transform) for start in (0, 2)
+    )
+    return train, test
+
+
+def _planetoid(entry: catalogue.Entry) -> Recipe:
+    def fetch(folder):
+        real.Planetoid.fetch(folder, name=entry.name, split="public")
+
+    return Recipe(entry, _reader(entry, real.Planetoid, entry.name), fetch, _not_yet)
+
+
+def _tu(entry: catalogue.Entry) -> Recipe:
+    def fetch(folder):
+        real.TUDataset.fetch(folder, name=entry.name, cleaned=False)
+
+    return Recipe(entry, _reader(entry, real.TUDataset, entry.name), fetch, _not_yet)
+
+
+def _reader(entry: catalogue.Entry, dataset_class: type, *args) -> Callable:
+    def build(raw_dir, processed_dir):
+        return dataset_class(raw_dir, processed_dir, *args)
+
+    return lambda folder: real.load_real(entry, build, folder)
+
+
+def _not_yet():
+    raise NotImplementedError("stand-ins come next")
