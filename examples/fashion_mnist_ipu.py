@@ -1,0 +1,95 @@
+"""A small convolutional network on FashionMNIST through PopTorch: the script after porting."""
+
+import argparse
+
+import torch
+from torch import nn
+from tqdm.auto import tqdm
+
+from gnn_ipu_helpers import datasets, poptorch
+
+
+class ClassificationModel(nn.Module):
+    """Two convolutions and two linear layers: images `[n, 1, 28, 28]` to logits `[n, 10]`."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 5, 3)
+        self.pool = nn.MaxPool2d(2, 2)
+        self.conv2 = nn.Conv2d(5, 12, 5)
+        self.norm = nn.GroupNorm(3, 12)
+        self.fc1 = nn.Linear(972, 100)
+        self.relu = nn.ReLU()
+        self.fc2 = nn.Linear(100, 10)
+
+    def forward(self, x):
+        x = self.pool(self.relu(self.conv1(x)))
+        x = self.norm(self.relu(self.conv2(x)))
+        x = torch.flatten(x, start_dim=1)
+        x = self.relu(self.fc1(x))
+        return self.fc2(x)
+
+
+class ModelWithLoss(nn.Module):
+    """Any model, returning its loss as well when it is given labels."""
+
+    def __init__(self, model, criterion):
+        super().__init__()
+        self.model = model
+        self.criterion = criterion
+
+    def forward(self, x, labels=None):
+        output = self.model(x)
+        if labels is None:
+            return output
+        return output, self.criterion(output, labels)
+
+
+def normalise(images):
+    return (images - 0.286) / 0.353
+
+
+def train(model, dataset, batch_size, epochs, options):
+    loader = poptorch.DataLoader(options, dataset, batch_size=batch_size, shuffle=True, drop_last=True)
+    criterion = nn.CrossEntropyLoss()
+    optimizer = poptorch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
+    model.train()
+    training_model = poptorch.trainingModel(ModelWithLoss(model, criterion), options, optimizer)
+    for epoch in range(epochs):
+        for images, labels in tqdm(loader, desc=f"Epoch {epoch + 1}", leave=False):
+            output, loss = training_model(images, labels)
+    training_model.detachFromDevice()
+
+
+def evaluate(model, dataset, batch_size, options):
+    loader = poptorch.DataLoader(options, dataset, batch_size=batch_size)
+    model.eval()
+    inference_model = poptorch.inferenceModel(model, options)
+    hits = 0
+    for images, labels in loader:
+        output = inference_model(images)
+        hits += int((output.argmax(dim=1) == labels).sum())
+    inference_model.detachFromDevice()
+    return hits / len(dataset)
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--images", type=int, default=60000, help="train on the first so many images")
+    arguments = parser.parse_args(arguments)
+
+    torch.manual_seed(0)
+    options = poptorch.Options()
+    train_set, test_set = datasets.fashion_mnist(pre_transform=normalise)
+    train_set = torch.utils.data.Subset(train_set, range(arguments.images))
+    model = ClassificationModel()
+    train(model, train_set, arguments.batch_size, arguments.epochs, options)
+    accuracy = evaluate(model, test_set, 100, options)
+    print(f"Eval accuracy: {accuracy:.2%}")
+    return accuracy
+
+
+if __name__ == "__main__":
+    main()
