@@ -39,14 +39,15 @@ def backend() -> str:
     """One line that says where models run, with versions."""
     versions = f"torch {torch.__version__}, torch_geometric {torch_geometric.__version__}"
     if not _ON_SDK:
-        return f"CPU implementation of PopTorch's calls ({versions})"
-    return f"PopTorch {getattr(poptorch, '__version__', 'of the SDK')} ({versions})"
+        return f"Backend: CPU implementation of PopTorch's calls ({versions})"
+    return f"Backend: PopTorch {getattr(poptorch, '__version__', 'of the SDK')} ({versions})"
 
 
 def compile_count(model: Any) -> int:
     """How often the wrapped ``model`` has been compiled: 1 for a whole training run with fixed shapes."""
-    counted = getattr(model, "_compile_count", None)
-    return int(model.isCompiled()) if counted is None else counted
+    from .poptorch_cpu.executor import PoplarExecutor, times_compiled
+
+    return times_compiled(model) if isinstance(model, PoplarExecutor) else int(model.isCompiled())
 
 
 def settings_without_effect(options: Any) -> dict[str, Any]:

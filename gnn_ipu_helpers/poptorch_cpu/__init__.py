@@ -1,6 +1,8 @@
 """PopTorch's calls without an IPU: the same names and meanings, on ``torch.compile``."""
 
+from . import optim
 from .accessor import AsynchronousDataAccessor
+from .arguments import ICustomArgParser, registerCustomArgParser, registerGeometricCustomArgParsers
 from .enums import (
     AutoStage,
     CommGroupType,
@@ -19,8 +21,11 @@ from .enums import (
     VariableRetrievalMode,
 )
 from .errors import ConfigFileError, Error
+from .executor import PoplarExecutor, inferenceModel, trainingModel
 from .loader import DataLoader
+from .losses import identity_loss
 from .options import Options, TensorLocationSettings
+from .progress import registerPostCompileHook, registerPreCompileHook
 from .strategies import (
     ParallelPhasedExecution,
     Phase,
@@ -40,6 +45,7 @@ __all__ = [
     "DataLoaderMode",
     "Error",
     "HalfFloatCastingBehavior",
+    "ICustomArgParser",
     "Liveness",
     "MatMulSerializationMode",
     "MeanReductionStrategy",
@@ -50,6 +56,7 @@ __all__ = [
     "ParallelPhasedExecution",
     "Phase",
     "PipelinedExecution",
+    "PoplarExecutor",
     "ReductionType",
     "SerialPhasedExecution",
     "ShardedExecution",
@@ -58,4 +65,12 @@ __all__ = [
     "SyncPattern",
     "TensorLocationSettings",
     "VariableRetrievalMode",
+    "identity_loss",
+    "inferenceModel",
+    "optim",
+    "registerCustomArgParser",
+    "registerGeometricCustomArgParsers",
+    "registerPostCompileHook",
+    "registerPreCompileHook",
+    "trainingModel",
 ]

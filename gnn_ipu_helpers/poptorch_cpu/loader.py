@@ -50,7 +50,7 @@ class DataLoader(TorchDataLoader):
     """A loader whose batches hold all the mini-batches of one call of the wrapped model.
 
     The combined batch size is ``batch_size`` × device iterations × replicas × gradient accumulation; tensors
-    come as ``[combined_batch_size, ...]``. A ``batch_sampler`` names the samples of each combined batch itself.
+    come as ``[combined_batch_size, ...]``. A ``batch_sampler`` names the samples of each combined batch.
     Under ``options.Distributed`` each process gets its share.
     """
 

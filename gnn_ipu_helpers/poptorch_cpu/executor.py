@@ -1,0 +1,393 @@
+"""The wrapped model: PopTorch's ``PoplarExecutor`` without an IPU."""
+
+from __future__ import annotations
+
+import datetime
+import inspect
+import time
+from typing import Any, Iterator
+
+import torch
+
+from . import enums, optim
+from ._settings import freeze, values_of
+from .arguments import rebuild
+from .caching import ExecutableCache
+from .errors import Error, only_on_ipu, unknown_name
+from .graph import Graph
+from .options import Options
+from .outputs import OutputCollector
+from .progress import compiling
+from .randomness import DeviceRandom, unchanged
+from .signature import Call, Signature
+from .stepping import DeviceOptimizer
+from .watch import ModelWatch
+
+
+class PoplarExecutor:
+    """A model compiled into one static graph and called like the model; other attributes are the model's own.
+
+    Made by :func:`trainingModel` and :func:`inferenceModel`.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        options: Options | None,
+        training: bool,
+        poptorch_version: str,
+        optimizer: torch.optim.Optimizer | None = None,
+        user_model: torch.nn.Module | None = None,
+    ) -> None:
+        _require_torch()
+        if not isinstance(model, torch.nn.Module):
+            raise Error(f"PopTorch wraps a torch.nn.Module (got {type(model).__name__}).")
+        self._model = user_model or model
+        self._training = training
+        self._options = _own_options(options)
+        values = values_of(self._options)
+        _check_mode(values, training)
+        self._replicas = values["replication_factor"]
+        self._accumulation = values["gradient_accumulation"]
+        self._iterations = values["device_iterations"]
+        self._parts = self._iterations * self._accumulation * self._replicas
+        self._reduces_by_mean = (
+            values["accumulation_and_replication_reduction_type"] == enums.ReductionType.Mean
+        )
+        self._collector = self._make_collector(values)
+        self._random = DeviceRandom(values["random_seed"])
+        self._cache = ExecutableCache.from_settings(values)
+        self._shows_progress = values["show_compilation_progress_bar"]
+        self._forward = inspect.signature(self._model.forward)
+        self._compile_count = 0
+        self._compilation_seconds = 0.0
+        self._spans: list[tuple[float, float]] = []
+        self._forget_graph()
+        self._set_mode()
+        self._optimizer: DeviceOptimizer | None = None
+        if training:
+            self._optimizer = DeviceOptimizer(optimizer or optim.SGD(self._model.parameters(), lr=0.01))
+
+    # Calling
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the mini-batches of a combined batch: forward, and when training also backward and optimiser steps."""
+        call = Call(self._forward, type(self._model).__name__, args, kwargs)
+        if self._graph is None:
+            self._compile(call)
+        else:
+            self._signature.check(call)
+            self._watch.check()
+        self._is_attached = True
+        self._set_mode()
+        self._spans = []
+        self._collector.start()
+        with self._random.drawing(), torch.set_grad_enabled(self._training):
+            if self._training:
+                self._train(call)
+            else:
+                self._infer(call)
+        return self._collector.result()
+
+    def _train(self, call: Call) -> None:
+        self._drop_gradients()
+        per_step = self._accumulation * self._replicas
+        for number, (outputs, loss) in enumerate(self._results(call), 1):
+            loss.backward(None if loss.dim() == 0 else torch.ones_like(loss))
+            self._collector.add(outputs)
+            if number % per_step == 0:
+                self._step(per_step)
+
+    def _step(self, count: int) -> None:
+        if self._reduces_by_mean and count > 1:
+            gradients = [
+                parameter.grad for parameter in self._model.parameters() if parameter.grad is not None
+            ]
+            torch._foreach_div_(gradients, count)
+        self._optimizer.step()
+        self._drop_gradients()
+
+    def _infer(self, call: Call) -> None:
+        for outputs, _ in self._results(call):
+            self._collector.add(outputs)
+
+    def _results(self, call: Call) -> Iterator[tuple[Any, torch.Tensor | None]]:
+        """Outputs and loss of each mini-batch, in order: device iteration, accumulation step, replica."""
+        for tensors in self._mini_batches(call):
+            started = time.perf_counter()
+            if call.flat.asides == self._asides:
+                result = self._graph.run(tensors)
+            else:
+                result = self._verify(call, tensors)
+            yield result
+            self._spans.append((started, time.perf_counter()))
+
+    def _mini_batches(self, call: Call) -> Iterator[list[torch.Tensor]]:
+        tensors = [_plain(tensor) for tensor in call.tensors]
+        if self._parts == 1:
+            yield tensors
+        else:
+            yield from (list(part) for part in zip(*(tensor.chunk(self._parts) for tensor in tensors)))
+
+    def _verify(self, call: Call, tensors: list[torch.Tensor]) -> tuple[Any, torch.Tensor | None]:
+        """Run through the tracer, which raises if a value that is no tensor changed and is part of the graph."""
+        args, kwargs = rebuild((call.args, call.kwargs), iter(tensors))
+        result = self._graph.trace(args, kwargs, tensors)
+        self._asides = call.flat.asides
+        return result
+
+    def _set_mode(self) -> None:
+        if self._model.training != self._training:
+            self._model.train(self._training)
+
+    def _drop_gradients(self) -> None:
+        for parameter in self._model.parameters():
+            parameter.grad = None
+
+    # Compiling
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile for these arguments without running: weights, buffers and random numbers stay as they are."""
+        self._compile(Call(self._forward, type(self._model).__name__, args, kwargs))
+
+    def _compile(self, call: Call) -> None:
+        if not call.tensors:
+            raise Error("A model is compiled for the shapes of its tensors, and this call has no tensor.")
+        signature = Signature(call, self._parts)
+        self._set_mode()
+        started = time.perf_counter()
+        with compiling(self._shows_progress) as progress:
+            key = (type(self._model).__name__, self._training, signature.key())
+            with self._cache.around_compilation(key):
+                graph = self._compile_graph(call, progress)
+        self._compilation_seconds = time.perf_counter() - started
+        self._graph, self._signature = graph, signature
+        self._asides = call.flat.asides
+        self._watch = ModelWatch(self._model)
+        self._compile_count += 1
+        self._is_attached = True
+
+    def _compile_graph(self, call: Call, progress: Any) -> Graph:
+        """Trace and compile on the first mini-batch; torch compiles the backward pass when it is first run."""
+        graph = Graph(self._model, self._training)
+        first = next(self._mini_batches(call))
+        tensors = [tensor.detach().clone() for tensor in first]
+        args, kwargs = rebuild((call.args, call.kwargs), iter(tensors))
+        progress(5)
+        with unchanged(self._model), torch.set_grad_enabled(self._training):
+            _, loss = graph.trace(args, kwargs, tensors)
+            progress(60)
+            if loss is not None:
+                loss.backward(torch.ones_like(loss))
+        return graph
+
+    def isCompiled(self) -> bool:
+        """Whether the model has been compiled."""
+        return self._graph is not None
+
+    def compilationTime(self) -> datetime.timedelta:
+        """How long the compilation took."""
+        self._require_compiled("compilationTime")
+        return datetime.timedelta(seconds=self._compilation_seconds)
+
+    def destroy(self) -> None:
+        """Let go of the compiled graph; the next call compiles anew."""
+        self._forget_graph()
+
+    def _forget_graph(self) -> None:
+        self._graph: Graph | None = None
+        self._signature: Signature | None = None
+        self._watch: ModelWatch | None = None
+        self._asides: list = []
+        self._is_attached = False
+
+    def _require_compiled(self, name: str) -> None:
+        if self._graph is None:
+            raise Error(f"{name} needs a compiled model: call the model once, or compile(*inputs), before.")
+
+    # The device, and weights on it. Host and device share the weights here.
+
+    def isAttachedToDevice(self) -> bool:
+        """Whether the model holds the device."""
+        return self._is_attached
+
+    def attachToDevice(self) -> None:
+        """Take the device for a compiled model."""
+        self._require_compiled("attachToDevice")
+        if self._is_attached:
+            raise Error("The model is attached to the device already.")
+        self._is_attached = True
+
+    def detachFromDevice(self) -> None:
+        """Let go of the device, with the weights up to date on the host; the next call attaches again."""
+        if not self._is_attached:
+            raise Error("The model is not attached to a device: it attaches when it is first called.")
+        self._is_attached = False
+
+    def copyWeightsToHostIfNeeded(self) -> bool:
+        """Bring the weights up to date on the host; returns whether anything was copied, and here nothing is."""
+        return False
+
+    def copyWeightsToHost(self) -> None:
+        """Bring the weights up to date on the host; here they always are."""
+
+    def copyWeightsToDevice(self) -> None:
+        """Bring the weights up to date on the device; here they always are."""
+
+    def copyNamedBuffersToDevice(self) -> None:
+        """Bring the updatable buffers up to date on the device; here they always are."""
+
+    def load_state_dict(self, state_dict: Any, strict: bool = True) -> Any:
+        """Load weights into the model and onto the device."""
+        return self._model.load_state_dict(state_dict, strict)
+
+    def setOptimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        """Train on with this optimiser, or with changed settings of the same one; nothing is compiled again."""
+        if not self._training:
+            raise Error("setOptimizer is for training: this model was wrapped by poptorch.inferenceModel.")
+        self._optimizer = DeviceOptimizer(optimizer)
+
+    # What it is
+
+    @property
+    def model(self) -> torch.nn.Module:
+        """The model that was wrapped."""
+        return self._model
+
+    @property
+    def options(self) -> Options:
+        """The options it runs with; they are frozen."""
+        return self._options
+
+    @property
+    def rng_state(self) -> torch.Tensor:
+        """The state of the device's random numbers."""
+        self._require_compiled("rng_state")
+        return self._random.state
+
+    @rng_state.setter
+    def rng_state(self, state: torch.Tensor) -> None:
+        self._require_compiled("rng_state")
+        self._random.state = state
+
+    def getTensorNames(self) -> list[str]:
+        """The names of the tensors on the device: parameters and buffers."""
+        self._require_compiled("getTensorNames")
+        named = [*self._model.named_parameters(), *self._model.named_buffers()]
+        return [name for name, _ in named]
+
+    def getAnchoredTensor(self, short_name: str) -> torch.Tensor:
+        """An inner tensor kept by ``Options.anchorTensor``; only an IPU has them."""
+        raise only_on_ipu("getAnchoredTensor", "Return the tensor from forward instead.")
+
+    # Timing
+
+    def cycleCount(self) -> int:
+        """The cycles of the last run; only an IPU counts them."""
+        raise only_on_ipu("cycleCount", "getLatency() gives seconds here too.")
+
+    def getPerfCounters(self) -> tuple[list[float], ...]:
+        """When input began and ended and when output began and ended, for each mini-batch of the last call."""
+        starts = [start for start, _ in self._spans]
+        ends = [end for _, end in self._spans]
+        return starts, starts, ends, ends
+
+    def getHostIpuLatency(self) -> tuple[float, float, float]:
+        """Seconds from host to device (minimum, maximum, mean): none here."""
+        return (0.0, 0.0, 0.0)
+
+    def getComputeLatency(self) -> tuple[float, float, float]:
+        """Seconds of computation of a mini-batch in the last call: minimum, maximum, mean."""
+        return self.getLatency()
+
+    def getIpuHostLatency(self) -> tuple[float, float, float]:
+        """Seconds from device to host (minimum, maximum, mean): none here."""
+        return (0.0, 0.0, 0.0)
+
+    def getLatency(self) -> tuple[float, float, float]:
+        """Seconds from input to output of a mini-batch in the last call: minimum, maximum, mean."""
+        if not self._spans:
+            raise Error("getLatency needs a call of the model before.")
+        seconds = [end - start for start, end in self._spans]
+        return (min(seconds), max(seconds), sum(seconds) / len(seconds))
+
+    # Everything else is the model's
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "_model" not in self.__dict__:
+            raise AttributeError(name)
+        try:
+            return getattr(self._model, name)
+        except AttributeError:
+            known = [*dir(type(self)), *dir(self._model)]
+            raise AttributeError(unknown_name(f"Poptorch{type(self._model).__name__}", name, known)) from None
+
+    def __repr__(self) -> str:
+        return f"Poptorch{self._model!r}"
+
+    def _make_collector(self, values: dict[str, Any]) -> OutputCollector:
+        mode = values["output_mode"]
+        if mode == enums.OutputMode.Default:
+            mode = enums.OutputMode.Final if self._training else enums.OutputMode.All
+        period = values["output_return_period"]
+        return OutputCollector(mode, period, self._iterations, self._accumulation, self._replicas)
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """``tensor`` without a gradient and in the memory layout that graphs are compiled for."""
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    return tensor if tensor.is_contiguous() else tensor.contiguous()
+
+
+def _own_options(options: Options | None) -> Options:
+    if options is None:
+        options = Options()
+    if not isinstance(options, Options):
+        raise Error(f"options must be a poptorch.Options (got {type(options).__name__}).")
+    freeze(options)
+    own = options.clone()
+    freeze(own)
+    return own
+
+
+def _check_mode(values: dict[str, Any], training: bool) -> None:
+    if not training and values["gradient_accumulation"] != 1:
+        raise Error(
+            f"gradientAccumulation({values['gradient_accumulation']}) is for training. For inference, give the model "
+            "and its DataLoader options of their own, with deviceIterations for the same number of mini-batches."
+        )
+    if training and values["num_distributed_processes"] > 1:
+        raise only_on_ipu(
+            "Training in several processes",
+            "Gradients are not exchanged between processes here: use options.replicationFactor in one process.",
+        )
+
+
+def _require_torch() -> None:
+    if not hasattr(getattr(torch, "compiler", None), "set_stance"):
+        raise Error(
+            f"Running a wrapped model without an IPU needs torch 2.6 or later (got {torch.__version__}): install a "
+            "newer torch, or use the Poplar SDK's PopTorch on a machine with IPUs."
+        )
+
+
+def trainingModel(
+    model: torch.nn.Module, options: Options | None = None, optimizer: torch.optim.Optimizer | None = None
+) -> PoplarExecutor:
+    """Wrap a model whose ``forward`` returns its loss: each call trains on a combined batch.
+
+    The loss is the one tensor marked by ``identity_loss``, or else the one scalar returned. Without an optimiser it
+    is SGD with a learning rate of 0.01.
+    """
+    return PoplarExecutor(model, options, True, torch.__version__, optimizer)
+
+
+def inferenceModel(model: torch.nn.Module, options: Options | None = None) -> PoplarExecutor:
+    """Wrap a model for inference; it is put into evaluation mode."""
+    return PoplarExecutor(model, options, False, torch.__version__)
+
+
+def times_compiled(executor: PoplarExecutor) -> int:
+    """How often a wrapped model has been compiled."""
+    return executor._compile_count
