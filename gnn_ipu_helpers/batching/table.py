@@ -93,6 +93,8 @@ def _concatenate(field: Field, samples: Sequence[Data], counts: dict[Group, Tens
         if store is not None:
             expected = field.rows if field.level == GRAPH else int(counts[field.group][place])
             parts.append(_part(field, sample, store, int(ids[place]), expected))
+    if len(parts) == 1:
+        return parts[0]
     return torch.cat(parts, dim=field.dim) if parts else torch.empty(field.shape, dtype=field.dtype)
 
 
@@ -197,3 +199,27 @@ def within(counts: Tensor) -> Tensor:
     """0, 1, 2 … within each graph, one after another."""
     ends = counts.cumsum(0)
     return torch.arange(int(counts.sum())) - torch.repeat_interleave(ends - counts, counts)
+
+
+def take(table: GraphTable, graphs: Tensor) -> GraphTable:
+    """Copies some of the graphs, given by their positions ``[G']``, into a table of their own."""
+    counts = {group: count[graphs] for group, count in table.counts.items()}
+    rows = {g: torch.repeat_interleave(table.starts[g][graphs], counts[g]) + within(counts[g]) for g in counts}
+    columns: list[Column] = []
+    for field, column in zip(table.schema.fields, table.columns):
+        at = graph_rows(field, table.places[graphs]) if field.level == GRAPH else rows[field.group]
+        if field.dtype is None:
+            columns.append([column[row] for row in at.tolist()])
+        else:
+            columns.append(column.index_select(field.dim, at))
+    starts = {group: count.cumsum(0) - count for group, count in counts.items()}
+    shifts = {key: None if shift is None else shift[graphs] for key, shift in table.shifts.items()}
+    places = torch.arange(len(graphs))
+    return GraphTable(table.schema, columns, counts, starts, places, table.ids[graphs], shifts)
+
+
+def graph_rows(field: Field, places: Tensor) -> Tensor:
+    """The rows of a graph-level column that belong to the graphs at these positions."""
+    if field.rows == 1:
+        return places
+    return (places.unsqueeze(1) * field.rows + torch.arange(field.rows)).reshape(-1)

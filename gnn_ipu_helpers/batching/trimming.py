@@ -17,14 +17,33 @@ from .table import GraphTable, within
 
 
 class Trimmed(NamedTuple):
-    """What trimming dropped: nodes, edges, and in how many batches. Adding two gives the total."""
+    """What trimming dropped: nodes, edges, and in how many batches, each beside what there was before.
+
+    Adding two gives the total.
+    """
 
     nodes: int = 0
     edges: int = 0
     batches: int = 0
+    of_nodes: int = 0
+    of_edges: int = 0
+    of_batches: int = 0
 
     def __add__(self, other: Trimmed) -> Trimmed:  # type: ignore[override]
         return Trimmed(*(mine + yours for mine, yours in zip(self, other)))
+
+    @property
+    def percent(self) -> dict[str, float]:
+        """The dropped share of nodes and edges, and the share of batches that lost any."""
+        shares = zip(("nodes", "edges", "batches"), self[:3], self[3:])
+        return {name: 100 * dropped / total if total else 0.0 for name, dropped, total in shares}
+
+    def __repr__(self) -> str:
+        parts = (
+            f"{name}={getattr(self, name)} of {getattr(self, 'of_' + name)} ({percent:.2f} %)"
+            for name, percent in self.percent.items()
+        )
+        return f"Trimmed({', '.join(parts)})"
 
 
 def trim(
@@ -95,8 +114,9 @@ def trim_table(
         table = _filter(
             table, {g: _keep_edges(table, g, options, generator) for g in table.counts if g[0] == EDGE}
         )
-    nodes, edges = (_total(before, level) - _total(table, level) for level in (NODE, EDGE))
-    return table, Trimmed(nodes, edges, int(nodes + edges > 0))
+    of_nodes, of_edges = (_total(before, level) for level in (NODE, EDGE))
+    nodes, edges = of_nodes - _total(table, NODE), of_edges - _total(table, EDGE)
+    return table, Trimmed(nodes, edges, int(nodes + edges > 0), of_nodes, of_edges, 1)
 
 
 def _total(table: GraphTable, level: str) -> int:
