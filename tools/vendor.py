@@ -1,7 +1,7 @@
-"""Fetch 3Dmol.js, of the version that py3Dmol names, into build/vendor, so that the 3D viewer needs no network.
+"""Fetch 3Dmol.js, of the version that py3Dmol names, into build/vendor, for the 3D viewer to work offline.
 
-    python tools/vendor.py                   fetch it: from npm, or from the content delivery network without npm
-    python tools/vendor.py --inline PAGE …   write it into exported HTML pages, which may then be moved anywhere
+    python tools/vendor.py                   fetch it: from npm, or without npm from the network
+    python tools/vendor.py --inline PAGE …   write it into exported pages, to be moved anywhere
 
 A machine without a network is no reason for `make setup` to fail: the viewer then shows its drawn picture.
 """
@@ -69,7 +69,7 @@ def inline(page: Path, vendor: Path = VENDOR) -> str:
         return f"{page.name}: nothing to do"
     if not script.exists():
         return f"{page.name}: left as it is, since there is no {script.name} to write into it"
-    # Arguments that hide a module loader on the page, for which the script would otherwise define nothing global.
+    # The arguments hide a module loader on the page, for which the script would define nothing global.
     body = script.read_text(encoding="utf-8").replace("</script", "<\\/script")
     tag = f"{INLINE_MARK}<script>(function (define, exports, module) {{{body}\n}})();</script>"
     page.write_text(text.replace("</head>", tag + "</head>", 1), encoding="utf-8")

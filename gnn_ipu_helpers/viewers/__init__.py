@@ -1,10 +1,32 @@
-"""Figures for the tutorials: molecules, batches, losses, padding waste. One style, each with alternative text.
+"""Figures for the tutorials: molecules, batches, losses, padding waste. One style, alternative text on each.
 
 Every function returns an object that shows itself in a notebook; nothing has to be plotted, shown or closed.
 """
 
 from .batch_views import adjacency, batch, batches
+from .charts import bars, confusion, embedding, losses, packs, padding_waste, parity
+from .diffs import diff
+from .graph_views import schema, subgraph
 from .molecule_views import browse, molecule, molecules
 from .pictures import Page, Picture
 
-__all__ = ["Page", "Picture", "adjacency", "batch", "batches", "browse", "molecule", "molecules"]
+__all__ = [
+    "Page",
+    "Picture",
+    "adjacency",
+    "bars",
+    "batch",
+    "batches",
+    "browse",
+    "confusion",
+    "diff",
+    "embedding",
+    "losses",
+    "molecule",
+    "molecules",
+    "packs",
+    "padding_waste",
+    "parity",
+    "schema",
+    "subgraph",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -53,8 +53,9 @@ class Contents:
         edge_index = as_array(batch.edge_index)
         if edge_index.shape[0] != 2:
             raise ValueError(
-                f"one mini-batch can be drawn, with an edge_index of [2, num_edges] (got {list(edge_index.shape)}: "
-                "a combined batch of several device iterations); draw a batch of a loader without `options`"
+                "one mini-batch can be drawn, with an edge_index of [2, num_edges] "
+                f"(got {list(edge_index.shape)}: a combined batch of several device iterations); "
+                "draw a batch of a loader without `options`"
             )
         graph_of_node = getattr(batch, "batch", None)
         if graph_of_node is None:
@@ -85,7 +86,7 @@ class Contents:
         inside = self.graph_of_node[self.edge_index[0]] == graph
         return self.edge_index[:, inside] - (nodes[0] if len(nodes) else 0)
 
-    def sizes(self) -> List[Tuple[str, np.ndarray]]:
+    def sizes(self) -> list[tuple[str, np.ndarray]]:
         """The three masks by name."""
         return [("nodes", self.real_nodes), ("edges", self.real_edges), ("graphs", self.real_graphs)]
 
@@ -99,14 +100,13 @@ class Contents:
         return ", ".join(parts)
 
 
-def batch(
-    batch: Any, *, max_graphs: int = 12, title: Optional[str] = None, alt: Optional[str] = None
-) -> Picture:
+def batch(batch: Any, *, max_graphs: int = 12, title: str | None = None, alt: str | None = None) -> Picture:
     """Draw a mini-batch: each graph, padding graphs in hatched grey, and below how much of it is real.
 
     Args:
-        batch: a PyG batch, with or without the masks of a fixed-size loader: ``edge_index`` ``[2, num_edges]``,
-            ``batch`` ``[num_nodes]``, ``ptr`` ``[num_graphs + 1]``, ``nodes_mask``, ``edges_mask``, ``graphs_mask``.
+        batch: a PyG batch, with or without the masks of a fixed-size loader: ``batch`` ``[num_nodes]``,
+            ``edge_index`` ``[2, num_edges]``, ``ptr`` ``[num_graphs + 1]``, ``nodes_mask`` ``[num_nodes]``,
+            ``edges_mask`` ``[num_edges]``, ``graphs_mask`` ``[num_graphs]``, True where real.
         max_graphs: how many real graphs to draw; all are counted.
         title: words above the drawing.
         alt: alternative text, instead of the counts in words.
@@ -128,7 +128,7 @@ def batches(
     *,
     titles: Sequence[str] = ("PyG batch", "Fixed-size batch"),
     max_graphs: int = 4,
-    alt: Optional[str] = None,
+    alt: str | None = None,
 ) -> Picture:
     """Draw two mini-batches one above the other, such as PyG's batch and the fixed-size one.
 
@@ -152,8 +152,8 @@ def batches(
     return Picture(figure, alt or " ".join(words))
 
 
-def adjacency(batch: Any, *, title: Optional[str] = None, alt: Optional[str] = None) -> Picture:
-    """Draw the adjacency matrix of a mini-batch: a block per graph on the diagonal, and the ``batch`` vector beside it.
+def adjacency(batch: Any, *, title: str | None = None, alt: str | None = None) -> Picture:
+    """Draw the adjacency matrix of a mini-batch, a block per graph, with the ``batch`` vector beside it.
 
     Args:
         batch: as for :func:`batch`.
@@ -174,8 +174,8 @@ def adjacency(batch: Any, *, title: Optional[str] = None, alt: Optional[str] = N
             handles.append(_padding_patch())
         matrix.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.09), ncol=2)
     words = (
-        f"{title or 'Adjacency matrix of a mini-batch'}: {counted(contents.num_graphs, 'block')} on the diagonal and "
-        f"nothing elsewhere; {contents.in_words()}. Beside it the batch vector, which holds each node's graph number."
+        f"{title or 'Adjacency matrix of a mini-batch'}: {counted(contents.num_graphs, 'block')} on the "
+        f"diagonal, nothing elsewhere; {contents.in_words()}. Beside it the batch vector: each node's graph."
     )
     return Picture(figure, alt or words)
 
@@ -190,7 +190,7 @@ def _mask(batch: Any, name: str, length: int) -> np.ndarray:
     return mask
 
 
-def _graphs_to_show(contents: Contents, max_graphs: int) -> List[int]:
+def _graphs_to_show(contents: Contents, max_graphs: int) -> list[int]:
     real = np.flatnonzero(contents.real_graphs)[:max_graphs]
     padding = np.flatnonzero(~contents.real_graphs)[: max(1, max_graphs // 4)]
     return [*real.tolist(), *padding.tolist()]
@@ -200,9 +200,7 @@ def _num_rows(num_shown: int) -> int:
     return max(1, -(-num_shown // _GRAPHS_PER_ROW))
 
 
-def _fill(
-    figure: Any, contents: Contents, shown: List[int], rows: int, columns: Optional[int] = None
-) -> None:
+def _fill(figure: Any, contents: Contents, shown: list[int], rows: int, columns: int | None = None) -> None:
     grid = figure.add_gridspec(2, 1, height_ratios=(rows * _CELL_HEIGHT, _STRIPS_HEIGHT))
     columns = columns or min(_GRAPHS_PER_ROW, max(len(shown), 3))
     cells = grid[0].subgridspec(rows, columns)
@@ -299,7 +297,7 @@ def _draw_strips(axes: Axes, contents: Contents, num_shown: int) -> None:
 
 
 def _draw_strip(
-    axes: Axes, mask: np.ndarray, owner: np.ndarray, span: Tuple[float, float], bottom: float
+    axes: Axes, mask: np.ndarray, owner: np.ndarray, span: tuple[float, float], bottom: float
 ) -> None:
     """A bar as long as ``span``, cut where the owning graph or the mask changes."""
     scale = (span[1] - span[0]) / max(len(mask), 1)

@@ -35,7 +35,7 @@ def by_distance(num_nodes: int, edge_index: np.ndarray, iterations: int = 60) ->
 
 
 def hop_distances(num_nodes: int, edge_index: np.ndarray) -> np.ndarray:
-    """Hops between every two nodes, ``[num_nodes, num_nodes]``; unconnected parts are put two hops beyond the rest."""
+    """Hops between every two nodes, ``[num_nodes, num_nodes]``; without a way, the most plus two."""
     hops = np.full((num_nodes, num_nodes), np.inf)
     np.fill_diagonal(hops, 0.0)
     adjacent = np.zeros((num_nodes, num_nodes), dtype=bool)
@@ -53,7 +53,7 @@ def hop_distances(num_nodes: int, edge_index: np.ndarray) -> np.ndarray:
 
 
 def hops_from(seeds: np.ndarray, num_nodes: int, edge_index: np.ndarray) -> np.ndarray:
-    """Hops of every node to its nearest seed against the direction of the edges, ``[num_nodes]``; -1: not reached."""
+    """Hops of every node along the edges to its nearest seed, ``[num_nodes]``; -1 where there is no way."""
     hops = np.full(num_nodes, -1)
     hops[seeds] = 0
     hop = 0
@@ -70,7 +70,7 @@ def in_rings(hops: np.ndarray, edge_index: np.ndarray) -> np.ndarray:
     """Positions on rings by hop, each node near the node that it was sampled for.
 
     Args:
-        hops: ring of every node, ``[num_nodes]``, 0 for the seeds; negative ones are put on the outermost ring.
+        hops: ring of every node, ``[num_nodes]``, 0 for the seeds; negative ones get the outermost ring.
         edge_index: ``[2, num_edges]``, from a sampled node to the node that it was sampled for.
 
     Returns:

@@ -1,9 +1,10 @@
 """Molecules: drawn on paper, and in 3D with a slider that needs neither a kernel nor a network.
 
-The 3D view is plain HTML with a short script, so that it works in JupyterLab and in an exported page alike. It holds a
-drawn picture, which the script replaces by the 3D view once 3Dmol.js is there: readers whose viewer runs no script
-keep the picture. 3Dmol.js itself (half a megabyte) is not stored in the notebook. The script looks for the copy that
-``make setup`` put into ``build/vendor``, and takes it from py3Dmol's content delivery network where there is none.
+The 3D view is plain HTML with a short script, so that it works in JupyterLab and in an exported page alike.
+It holds a drawn picture, which the script replaces by the 3D view once 3Dmol.js is there: readers whose
+viewer runs no script keep the picture. 3Dmol.js itself (half a megabyte) is not stored in the notebook. The
+script looks for the copy that ``make setup`` put into ``build/vendor``, and only without one asks py3Dmol's
+content delivery network.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import html
 import json
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -39,15 +40,16 @@ _MOST_DRAWN = 12
 _MOST_EMBEDDED = 200
 _TILTS = (0, 12, 24, 36, -12, -24, -36)
 _CLEAR = 0.8
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
-def molecule(data: Any, *, title: Optional[str] = None, alt: Optional[str] = None) -> Picture:
+def molecule(data: Any, *, title: str | None = None, alt: str | None = None) -> Picture:
     """Draw one molecule, flattened along its thinnest side; nearer atoms are larger and stronger.
 
     Args:
-        data: ``z`` ``[num_atoms]`` (atomic numbers), ``pos`` ``[num_atoms, 3]``, ``edge_index`` ``[2, num_edges]``
-            (each bond in both directions), and, if there, ``edge_attr`` ``[num_edges, 4]`` as in QM9 (single, double,
-            triple, aromatic).
+        data: ``z`` ``[num_atoms]`` (atomic numbers), ``pos`` ``[num_atoms, 3]``, ``edge_index``
+            ``[2, num_edges]`` (each bond in both directions), and, if there, ``edge_attr`` ``[num_edges, 4]``
+            as in QM9 (single, double, triple, aromatic).
         title: words above the drawing.
         alt: alternative text, instead of the formula and the counts.
     """
@@ -64,9 +66,9 @@ def molecules(
     dataset: Sequence[Any],
     count: int = 12,
     *,
-    captions: Optional[Sequence[str]] = None,
+    captions: Sequence[str] | None = None,
     height: int = 320,
-    alt: Optional[str] = None,
+    alt: str | None = None,
 ) -> Page:
     """Show molecules in 3D, one at a time, with a slider; works without a kernel and without a network.
 
@@ -86,14 +88,14 @@ def molecules(
         raise ValueError(f"one caption is needed for each of {count} molecules (got {len(captions)})")
     shown = [_read(dataset[index]) for index in range(count)]
     picture = _sheet(shown, alt)
-    labels = [_caption(one) for one in shown]
+    labels = [_caption(one).replace(one.formula(), one.formula().translate(_SUBSCRIPTS)) for one in shown]
     if captions is not None:
         labels = [f"{label}, {caption}" for label, caption in zip(labels, captions)]
     return Page(_viewer_html(shown, labels, picture, height), picture.alt, picture.png)
 
 
 def browse(dataset: Sequence[Any]) -> Any:
-    """A slider over a whole dataset, one drawn molecule at a time; an ipywidget, so it needs a running kernel.
+    """A slider over a whole dataset, one drawn molecule at a time; an ipywidget, so a kernel has to run.
 
     Args:
         dataset: molecules as for :func:`molecule`; however many there are, only the one chosen is read.
@@ -108,7 +110,7 @@ def browse(dataset: Sequence[Any]) -> Any:
 class _Molecule:
     """Symbols, radii, places and bonds of one molecule."""
 
-    def __init__(self, symbols: List[str], radii: np.ndarray, places: np.ndarray, bonds: np.ndarray) -> None:
+    def __init__(self, symbols: list[str], radii: np.ndarray, places: np.ndarray, bonds: np.ndarray) -> None:
         self.symbols = symbols
         self.radii = radii
         self.places = places
@@ -143,7 +145,7 @@ def _caption(shown: _Molecule) -> str:
     return f"{shown.formula()}: {counted(len(shown.symbols), 'atom')}, {counted(len(shown.bonds), 'bond')}"
 
 
-def _sheet(shown: List[_Molecule], alt: Optional[str]) -> Picture:
+def _sheet(shown: list[_Molecule], alt: str | None) -> Picture:
     drawn = shown[:_MOST_DRAWN]
     rows = -(-len(drawn) // _PER_ROW)
     with styled():
@@ -208,6 +210,8 @@ def _flatten(places: np.ndarray) -> np.ndarray:
     _, _, axes = np.linalg.svd(centred, full_matrices=True)
     # The sign of an axis is arbitrary: fix it, so that a molecule is drawn the same way everywhere.
     axes = axes * np.where(axes[np.arange(3), np.abs(axes).argmax(1)] < 0, -1, 1)[:, None]
+    # A mirror image would be another molecule: keep the handedness.
+    axes[2] *= np.sign(np.linalg.det(axes))
     flat = centred @ axes.T
     views = [flat @ _turn(1, 2, pitch) @ _turn(0, 2, yaw) for pitch in _TILTS for yaw in _TILTS]
     return max(views, key=lambda view: round(_closest(view[:, :2]), 3))
@@ -227,15 +231,16 @@ def _closest(places: np.ndarray) -> float:
     return min(gaps[np.triu_indices(len(places), 1)].min(initial=_CLEAR), _CLEAR)
 
 
-def _faded(shade: str, near: float) -> Tuple[float, ...]:
+def _faded(shade: str, near: float) -> tuple[float, ...]:
     strength = 0.72 + 0.28 * near
     return tuple(1 - strength * (1 - part) for part in to_rgb(shade))
 
 
-def _viewer_html(shown: List[_Molecule], labels: Sequence[str], picture: Picture, height: int) -> str:
+def _viewer_html(shown: list[_Molecule], labels: Sequence[str], picture: Picture, height: int) -> str:
     payload = {
         "molecules": [_payload(one, label) for one, label in zip(shown, labels)],
         "colours": {symbol: shade.replace("#", "0x") for symbol, shade in _ELEMENT_COLOURS.items()},
+        "light": [symbol for symbol in _ELEMENT_COLOURS if symbol not in _DARK_ELEMENTS],
         "network": _network_address(),
         "height": height,
     }
@@ -245,10 +250,12 @@ def _viewer_html(shown: List[_Molecule], labels: Sequence[str], picture: Picture
     return f'<div class="gnn-molecules" data-molecules="{data}">{image}<script>{script}</script></div>'
 
 
-def _payload(one: _Molecule, label: str) -> Dict[str, Any]:
+def _payload(one: _Molecule, label: str) -> dict[str, Any]:
     return {
         "label": label,
-        "atoms": [[symbol, *np.round(place, 2).tolist()] for symbol, place in zip(one.symbols, one.places)],
+        "atoms": [
+            [symbol, *place] for symbol, place in zip(one.symbols, _flatten(one.places).round(2).tolist())
+        ],
         "bonds": [[int(start), int(end), float(order)] for start, end, order in one.bonds],
     }
 

@@ -9,10 +9,10 @@
     const found = [];
     const config = document.getElementById("jupyter-config-data");
     if (config) {
-      // JupyterLab serves the files below its root: look beside each folder that leads to the open notebook.
+      // JupyterLab serves the files below its root: look in each folder on the way to the open notebook.
       const base = JSON.parse(config.textContent).baseUrl || "/";
       const folders = decodeURI(location.pathname).split("/tree/").pop().split("/");
-      for (let depth = folders.length - 1; depth >= 0; depth--) {
+      for (let depth = 0; depth < folders.length; depth++) {
         const folder = folders.slice(0, depth).concat("build/vendor").join("/");
         found.push(base + "files/" + folder + "/" + name);
       }
@@ -56,10 +56,17 @@
       }
     }
     viewer.removeAllModels();
+    viewer.removeAllLabels();
     viewer.addModel().addAtoms(atoms);
     const colorscheme = {prop: "elem", map: content.colours};
     viewer.setStyle({}, {stick: {radius: 0.12, colorscheme}, sphere: {scale: 0.28, colorscheme}});
+    for (const {elem, x, y, z} of atoms) {
+      const fontColor = content.light.includes(elem) ? "black" : "white";
+      viewer.addLabel(elem, {
+        position: {x, y, z}, fontColor, fontSize: 13, alignment: "center", backgroundOpacity: 0, inFront: true});
+    }
     viewer.zoomTo();
+    viewer.zoom(1.4);
     viewer.render();
   }
 
@@ -70,8 +77,9 @@
       '<label style="display:flex;align-items:center;gap:.6em;max-width:560px">Molecule' +
       ' <input type="range" min="0" value="0" step="1" style="flex:1;min-width:0"></label>' +
       '<div aria-live="polite" style="margin:.3em 0"></div>' +
-      '<div class="gnn-molecules-canvas" role="img" style="position:relative;width:100%;max-width:560px;border:1px solid #bbb"></div>';
-    const [slider, words, canvas] = [box.querySelector("input"), box.children[1], box.children[2]];
+      '<div style="max-width:560px;border:1px solid #bbb;overflow:hidden">' +
+      '<div role="img" style="position:relative;width:100%"></div></div>';
+    const [slider, words, canvas] = [box.querySelector("input"), box.children[1], box.lastChild.firstChild];
     slider.max = count - 1;
     canvas.style.height = content.height + "px";
     host.append(box);

@@ -1,4 +1,4 @@
-"""The one style of all figures, and the objects that carry a figure with its alternative text into a notebook."""
+"""The one style of all figures, and the objects that bring them into a notebook with alternative text."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import base64
 import html
 import io
 from pathlib import Path
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Any, Sequence
 
 import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-# Okabe and Ito's palette without its yellow (too pale for lines on white); neighbours differ in lightness too,
-# so that the order also works in grey.
+# Okabe and Ito's palette without its yellow, which is too pale for lines on white; neighbours differ in
+# lightness too, so that the order also works in grey.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
 DARK_COLOURS = ("#0072B2", "#009E73", "#D55E00", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -32,7 +32,7 @@ _SCREEN_PIXELS_PER_INCH = 100
 _DPI = 128
 _PALETTE_SIZE = 48
 
-STYLE: Dict[str, Any] = {
+STYLE: dict[str, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9.5,
@@ -66,7 +66,7 @@ class Page:
         png: a picture for readers whose viewer shows no HTML, or None.
     """
 
-    def __init__(self, html: str, alt: str, png: Optional[bytes] = None) -> None:
+    def __init__(self, html: str, alt: str, png: bytes | None = None) -> None:
         self.html = html
         self.alt = alt
         self.png = png
@@ -76,9 +76,9 @@ class Page:
 
     def _repr_mimebundle_(
         self, include: Any = None, exclude: Any = None
-    ) -> Tuple[Dict[str, str], Dict[str, Dict[str, Any]]]:
+    ) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
         data = {"text/html": self.html, "text/plain": self.alt}
-        metadata: Dict[str, Dict[str, Any]] = {}
+        metadata: dict[str, dict[str, Any]] = {}
         if self.png is not None:
             data["image/png"] = base64.b64encode(self.png).decode("ascii")
             metadata["image/png"] = {"alt": self.alt}
@@ -91,7 +91,7 @@ class Picture(Page):
     Notebook outputs hold an ``<img>`` with its ``alt``: the page that nbconvert makes of a bare PNG has none.
 
     Attributes:
-        figure: the matplotlib figure, to change before it is shown. It is unknown to pyplot, so nothing needs closing.
+        figure: the matplotlib figure, to change before it is shown; pyplot does not know it: no closing.
     """
 
     def __init__(self, figure: Figure, alt: str) -> None:
@@ -121,7 +121,7 @@ class Picture(Page):
 
 
 def new_figure(height: float, width: float = WIDTH) -> Figure:
-    """An empty figure of ``width`` by ``height`` inches, in the package's style, that pyplot knows nothing of."""
+    """An empty figure, in inches, that pyplot knows nothing of; draw on it inside ``styled()``."""
     figure = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
@@ -158,7 +158,7 @@ def as_array(values: Any) -> np.ndarray:
     return np.asarray(values)
 
 
-def counted(number: int, noun: str, plural: Optional[str] = None) -> str:
+def counted(number: int, noun: str, plural: str | None = None) -> str:
     """``1 node``, ``2 nodes``, ``12,828 edges``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
@@ -176,8 +176,9 @@ def _render_png(figure: Figure) -> bytes:
     with styled():
         figure.savefig(drawn, format="png", dpi=_DPI, metadata={"Software": None})
     drawn.seek(0)
-    # A palette is a third of the size of true colour, and committed outputs stay small.
-    image = Image.open(drawn).convert("RGB").quantize(_PALETTE_SIZE, dither=Image.Dither.NONE)
+    # A palette makes a third of the size of true colour; an octree keeps colours that are rare.
+    image = Image.open(drawn).convert("RGB")
+    image = image.quantize(_PALETTE_SIZE, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     packed = io.BytesIO()
     image.save(packed, format="PNG", optimize=True)
     return packed.getvalue()
