@@ -11,7 +11,7 @@ from torch_geometric.data import Batch, Data
 from .options import FixedSizeOptions
 from .padding import Prepared, prepare
 from .schema import EDGE, GRAPH, NODE, Field, Schema, StoreKey, infer_schema
-from .table import Column, GraphTable, check_edges
+from .table import Column, GraphTable, check_edges, graph_rows
 
 # PyG's Data lists these attributes first, then the others by name.
 _FIRST_KEYS = ("x", "edge_index", "edge_attr", "y", "pos")
@@ -120,22 +120,16 @@ class Collator:
         padding = values.narrow(field.dim, len(rows), length - len(rows))
         offsets = prepared.offsets.get(position)
         if offsets is None:
-            padding.fill_(self._pad_value(field))
+            padding.fill_(self.options.pad_value(field.level))
         else:
             padding.zero_()
             values += _along(offsets, field, values)
         return values
 
-    def _pad_value(self, field: Field) -> float:
-        return self.options.pad_value(field.level)
-
     def _real_rows(self, table: GraphTable, prepared: Prepared, field: Field) -> Tensor:
         if field.level != GRAPH:
             return prepared.rows[field.group]
-        places = table.places[prepared.graphs]
-        if field.rows == 1:
-            return places
-        return (places.unsqueeze(1) * field.rows + torch.arange(field.rows)).reshape(-1)
+        return graph_rows(field, table.places[prepared.graphs])
 
     def _bounds(self, field: Field, prepared: Prepared) -> tuple[Tensor, Tensor]:
         """Where each graph begins in an attribute, and which graph each of its entries belongs to."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from .._backend import poptorch
+from .trimming import Trimmed, take_report, with_report
 
 
 def num_mini_batches(options: Any) -> int:
@@ -34,6 +35,7 @@ def combine_batches(batches: list[Any]) -> Any:
     combined = batches[0]
     if len(batches) == 1:
         return combined
+    trimmed = sum((take_report(batch) for batch in batches), Trimmed())
     for position, store in enumerate(combined.stores):
         others = [batch.stores[position] for batch in batches[1:]]
         for name, value in list(store.items()):
@@ -43,4 +45,4 @@ def combine_batches(batches: list[Any]) -> Any:
                 store[name] = value + [item for other in others for item in other[name]]
     # The parts can no longer be told apart the way PyG separates a batch.
     combined._slice_dict = combined._inc_dict = None
-    return combined
+    return with_report(combined, trimmed)

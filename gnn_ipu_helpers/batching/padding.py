@@ -68,19 +68,32 @@ def prepare(
 
 def check_fit(table: GraphTable, batches: Sequence[Tensor], options: FixedSizeOptions) -> None:
     """Raises if a batch has more graphs, nodes or edges than fit beside the padding."""
-    sizes = torch.tensor([len(batch) for batch in batches])
-    graphs = torch.cat(list(batches))
-    batch_of = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
-    if int(sizes.max()) >= options.num_graphs:
+    most_graphs = max(len(batch) for batch in batches)
+    if most_graphs >= options.num_graphs:
         raise ValueError(
-            f"A batch of {int(sizes.max())} graphs does not fit: num_graphs={options.num_graphs} leaves room for "
-            f"{options.num_graphs - 1}, one being reserved for padding. Raise num_graphs or make smaller batches."
+            f"A batch of {most_graphs} graphs does not fit: num_graphs={options.num_graphs} leaves room "
+            f"for {options.num_graphs - 1}, one being reserved for padding. Raise num_graphs or make smaller "
+            "batches."
         )
-    for group, counts in table.counts.items():
-        room = largest_fill(group, options)
-        totals = torch.zeros(len(sizes), dtype=torch.long).index_add_(0, batch_of, counts[graphs])
-        if int(totals.max()) > room:
+    for group in table.counts:
+        totals = _totals(table, group, batches)
+        if int(totals.max()) > largest_fill(group, options):
             _raise_too_large(table, group, batches[int(totals.argmax())], options)
+
+
+def fits(table: GraphTable, batches: Sequence[Tensor], options: FixedSizeOptions) -> bool:
+    """Whether all batches have no more nodes and edges than fit beside the padding."""
+    return all(
+        int(_totals(table, group, batches).max()) <= largest_fill(group, options) for group in table.counts
+    )
+
+
+def _totals(table: GraphTable, group: Group, batches: Sequence[Tensor]) -> Tensor:
+    """The real nodes or edges of each batch, ``[M]``."""
+    sizes = torch.tensor([len(batch) for batch in batches])
+    batch_of = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
+    counts = table.counts[group][torch.cat(list(batches))]
+    return torch.zeros(len(sizes), dtype=torch.long).index_add_(0, batch_of, counts)
 
 
 def largest_fill(group: Group, options: FixedSizeOptions) -> int:
@@ -89,23 +102,30 @@ def largest_fill(group: Group, options: FixedSizeOptions) -> int:
 
 
 def _raise_too_large(table: GraphTable, group: Group, batch: Tensor, options: FixedSizeOptions) -> None:
-    level, key = group
-    what = f"{level}s" if key is None else f"{level}s of type {key!r}"
     counts = table.counts[group][batch]
-    total, room = int(counts.sum()), largest_fill(group, options)
-    worst = int(counts.argmax())
-    graph = f"Graph {int(table.ids[batch[worst]])} with {int(counts[worst])} {what}"
-    if len(batch) > 1 and int(counts[worst]) <= room:
-        who = f"The {len(batch)} graphs of a batch have {total} {what} together (the largest: {graph.lower()}), which"
-        instead = "make smaller batches, pack with FixedSizeStrategy.StreamPack or Pack"
-    else:
-        who = graph
-        instead = "leave such graphs out with OverSizeStrategy.Skip"
-        total = int(counts[worst])
-    needed = total + options.budget(group) - room
+    largest, total = int(counts.max()), int(counts.sum())
+    what, room = kind_of(group), largest_fill(group, options)
+    graph = f"Graph {int(table.ids[batch[counts.argmax()]])} with {largest} {what}"
+    if largest > room:
+        raise ValueError(f"{graph} does not fit: {_advice(group, largest, options)}")
     raise ValueError(
-        f"{who} does not fit: num_{level}s={options.budget(group)} leaves room for {room} (padding needs the rest). "
-        f"Raise num_{level}s to at least {needed}, {instead}, or trim with OverSizeStrategy.TrimNodesAndEdges."
+        f"The {len(batch)} graphs of a batch, with {total} {what} together, do not fit (the largest is "
+        f"{graph[0].lower()}{graph[1:]}): {_advice(group, total, options)}"
+    )
+
+
+def kind_of(group: Group) -> str:
+    """What a group is called in messages."""
+    level, key = group
+    return f"{level}s" if key is None else f"{level}s of type {key!r}"
+
+
+def _advice(group: Group, total: int, options: FixedSizeOptions) -> str:
+    name, budget, room = f"num_{group[0]}s", options.budget(group), largest_fill(group, options)
+    return (
+        f"{name}={budget} leaves room for {room}. Raise {name} to at least {total + budget - room}, put fewer "
+        "graphs into a batch (FixedSizeStrategy.StreamPack and Pack do so by themselves), or choose another "
+        "over_size_strategy: OverSizeStrategy.Skip leaves such graphs out, TrimNodesAndEdges cuts them down."
     )
 
 

@@ -37,6 +37,11 @@ class OverSizeStrategy(Enum):
     TrimNodesAndEdges = 4
 
     @property
+    def trims(self) -> bool:
+        """Whether anything may be dropped from a graph."""
+        return self.trims_nodes or self.trims_edges
+
+    @property
     def trims_nodes(self) -> bool:
         """Whether nodes may be dropped."""
         return self in (OverSizeStrategy.TrimNodes, OverSizeStrategy.TrimNodesAndEdges)

@@ -54,6 +54,12 @@ class GraphTable(NamedTuple):
         """How many graphs there are."""
         return len(self.places)
 
+    def only(self, schema: Schema) -> GraphTable:
+        """The table with just the attributes of a smaller schema."""
+        at = [self.schema.fields.index(field) for field in schema.fields]
+        shifts = {new: self.shifts[old] for new, old in enumerate(at) if old in self.shifts}
+        return self._replace(schema=schema, columns=[self.columns[old] for old in at], shifts=shifts)
+
     @classmethod
     def of_samples(cls, samples: Sequence[Data], schema: Schema, ids: Tensor | None = None) -> GraphTable:
         """Concatenates graphs; types that a graph lacks count as empty.
@@ -204,7 +210,9 @@ def within(counts: Tensor) -> Tensor:
 def take(table: GraphTable, graphs: Tensor) -> GraphTable:
     """Copies some of the graphs, given by their positions ``[G']``, into a table of their own."""
     counts = {group: count[graphs] for group, count in table.counts.items()}
-    rows = {g: torch.repeat_interleave(table.starts[g][graphs], counts[g]) + within(counts[g]) for g in counts}
+    rows = {
+        g: torch.repeat_interleave(table.starts[g][graphs], counts[g]) + within(counts[g]) for g in counts
+    }
     columns: list[Column] = []
     for field, column in zip(table.schema.fields, table.columns):
         at = graph_rows(field, table.places[graphs]) if field.level == GRAPH else rows[field.group]

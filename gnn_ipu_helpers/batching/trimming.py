@@ -85,6 +85,18 @@ def trim(
     return sample, dropped
 
 
+def with_report(batch: Data, trimmed: Trimmed) -> Data:
+    """Notes on a batch what was trimmed from it, so that a worker's report reaches the loader."""
+    if trimmed.batches:
+        batch.stores[0]._trimmed = trimmed
+    return batch
+
+
+def take_report(batch: Data) -> Trimmed:
+    """Takes the note off a batch; combined batches carry the sum of their mini-batches."""
+    return vars(batch.stores[0]).pop("_trimmed", Trimmed())
+
+
 def trim_table(
     table: GraphTable,
     options: FixedSizeOptions,
