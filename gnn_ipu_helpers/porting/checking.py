@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Callable, List
+from typing import Any, Callable
 
 import torch
 
@@ -26,31 +26,33 @@ def check(model: Callable, *inputs: Any, **kwargs: Any) -> Report:
         return Report(
             None, [], f"Not checked: looking at the graph needs torch 2.6 or later (got {torch.__version__})."
         )
-    findings = _trace(model, inputs, kwargs)
+    findings, replaced = _trace(model, inputs, kwargs)
     name = (
         type(model).__name__
         if isinstance(model, torch.nn.Module)
         else getattr(model, "__name__", repr(model))
     )
-    if not findings:
-        return Report(True, [], f"{name}: one static graph, nothing to change.")
-    places = "1 place" if len(findings) == 1 else f"{len(findings)} places"
-    return Report(False, findings, f"{name}: not a static graph yet, {places} to change.")
+    if findings:
+        places = "1 place" if len(findings) == 1 else f"{len(findings)} places"
+        return Report(False, findings, f"{name}: not a static graph yet, {places} to change.")
+    swapped = f" Run in a static version of ours: {', '.join(replaced)}." if replaced else ""
+    return Report(True, [], f"{name}: one static graph, nothing to change.{swapped}", replaced)
 
 
-def _trace(model: Callable, inputs: tuple, kwargs: dict) -> List[Finding]:
+def _trace(model: Callable, inputs: tuple, kwargs: dict) -> tuple[list[Finding], tuple[str, ...]]:
     def stop(graph_module, example_inputs):
         raise _Traced
 
     model = copy.deepcopy(model) if isinstance(model, torch.nn.Module) else model
     random_state = torch.get_rng_state()
+    function = static_compile(model, stop)
     try:
-        static_compile(model, stop)(*inputs, **kwargs)
+        function(*inputs, **kwargs)
     except StaticGraphError as error:
-        return error.findings
+        return error.findings, ()
     except torch._dynamo.exc.BackendCompilerFailed as error:
         if not isinstance(error.inner_exception, _Traced):
             raise
     finally:
         torch.set_rng_state(random_state)
-    return []
+    return [], function.replaced

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import html
-from typing import List, Optional, Sequence
+from typing import Sequence
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Finding:
     source: str
     reason: str
     remedy: str
-    cause: Optional[Place] = None
+    cause: Place | None = None
 
     def __str__(self) -> str:
         lines = [f"{self.file}:{self.line}  {self.operation}"]
@@ -57,7 +57,7 @@ class StaticGraphError(Exception):
     """The model cannot become one static graph; `findings` lists the places and what to write instead."""
 
     def __init__(self, findings: Sequence[Finding]):
-        self.findings: List[Finding] = list(findings)
+        self.findings: list[Finding] = list(findings)
         count = len(self.findings)
         places = "1 place" if count == 1 else f"{count} places"
         super().__init__(
@@ -75,9 +75,10 @@ class Report:
     Prints as text and shows as a table in a notebook. `summary` says in one sentence what was looked at.
     """
 
-    ok: Optional[bool]
-    findings: List[Finding]
+    ok: bool | None
+    findings: list[Finding]
     summary: str
+    replaced: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if not self.findings:

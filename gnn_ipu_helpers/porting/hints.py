@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import List, Optional
-
 from .findings import Finding, Place
 from .inspection import Origin
 from .places import from_summary, locate, shown
@@ -20,11 +18,11 @@ def explain_failure(error: Exception) -> Finding:
     return _finding("failure", frames, str(error).splitlines()[0], "TODO")
 
 
-def _finding(operation: str, frames: List[Place], reason: str, remedy: str) -> Finding:
+def _finding(operation: str, frames: list[Place], reason: str, remedy: str) -> Finding:
     user, cause = locate(frames)
     user = user or Place("", 0)
     return Finding(operation, shown(user.file), user.line, user.source, reason, remedy, _shown_place(cause))
 
 
-def _shown_place(place: Optional[Place]) -> Optional[Place]:
+def _shown_place(place: Place | None) -> Place | None:
     return place and Place(shown(place.file), place.line, place.function, place.source)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Iterator, List, Set, Tuple
+from typing import Any, Iterator
 
 import torch
 
 from .findings import Place
-from .places import parse_stack
+from .places import is_own, parse_stack
+from .replacements import replaced_by
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,13 +21,13 @@ class Origin:
     """
 
     operation: str
-    frames: List[Place]
-    modules: List[type]
+    frames: list[Place]
+    modules: list[type]
 
 
 def data_dependent_origins(graph_module: torch.fx.GraphModule) -> Iterator[Origin]:
     """Every node of the graph that brings in a symbol of its own, in the order of the code."""
-    known: Set[Any] = set()
+    known: set[Any] = set()
     for node in graph_module.graph.nodes:
         symbols = _symbols(node.meta.get("example_value"))
         if symbols - known and not _is_bookkeeping(node):
@@ -41,12 +42,32 @@ def numpy_origins(graph_module: torch.fx.GraphModule) -> Iterator[Origin]:
             yield dataclasses.replace(origin(node), operation="numpy")
 
 
+def replaced_layers(graph_module: torch.fx.GraphModule) -> tuple[str, ...]:
+    """Names of the PyG layers and functions in the graph that run in this package's static version, in order."""
+    names: dict[str, None] = {}
+    for node in graph_module.graph.nodes:
+        found = origin(node)
+        for frame in found.frames:
+            original = replaced_by(frame.function) if is_own(frame.file) else None
+            if original is not None:
+                names.setdefault(_layer_name(original, found.modules))
+    return tuple(names)
+
+
+def _layer_name(original: type | str, modules: list[type]) -> str:
+    if isinstance(original, str):
+        return original
+    return next(
+        (kind.__name__ for kind in reversed(modules) if issubclass(kind, original)), original.__name__
+    )
+
+
 def origin(node: torch.fx.Node) -> Origin:
     """The `Origin` record of any node."""
     return Origin(_operation(node), parse_stack(node.meta.get("stack_trace")), _modules(node))
 
 
-def _symbols(value: Any) -> Set[Any]:
+def _symbols(value: Any) -> set[Any]:
     if isinstance(value, torch.Tensor):
         return _symbols(tuple(value.shape)) if value.layout == torch.strided else set()
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
@@ -82,6 +103,6 @@ def _has_boolean_index(node: torch.fx.Node) -> bool:
     return any(found)
 
 
-def _modules(node: torch.fx.Node) -> List[type]:
-    stack: Tuple = tuple((node.meta.get("nn_module_stack") or {}).values())
+def _modules(node: torch.fx.Node) -> list[type]:
+    stack: tuple = tuple((node.meta.get("nn_module_stack") or {}).values())
     return [kind for _, kind in stack if isinstance(kind, type)]

@@ -7,7 +7,7 @@ import os
 import re
 import sysconfig
 import tempfile
-from typing import Iterable, List, Optional, Sequence, Tuple
+from typing import Iterable, Sequence
 
 import torch
 import torch_geometric
@@ -59,12 +59,12 @@ def is_pyg(file: str) -> bool:
     return path.startswith(_PYG) or _is_generated_by_pyg(path)
 
 
-def parse_stack(text: Optional[str]) -> List[Place]:
+def parse_stack(text: str | None) -> list[Place]:
     """The frames of a formatted stack trace, outermost first."""
     return [_place(*match.group("file", "line", "function")) for match in _FRAME.finditer(text or "")]
 
 
-def from_summary(frames: Optional[Iterable]) -> List[Place]:
+def from_summary(frames: Iterable | None) -> list[Place]:
     """The places of `traceback.FrameSummary` objects, in their order."""
     return [_place(frame.filename, frame.lineno, frame.name) for frame in frames or ()]
 
@@ -73,7 +73,7 @@ def _place(file: str, line, function: str) -> Place:
     return Place(file, int(line), function.strip(), linecache.getline(file, int(line)).strip())
 
 
-def locate(frames: Sequence[Place]) -> Tuple[Optional[Place], Optional[Place]]:
+def locate(frames: Sequence[Place]) -> tuple[Place | None, Place | None]:
     """`(user, cause)` of a stack, outermost frame first: the innermost line of the user's own, and the innermost
     line of the library it calls, or None where the user's line is itself the cause.
 

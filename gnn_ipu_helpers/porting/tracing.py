@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import types
-from typing import Any, Callable, Dict, List, Union
+import warnings
+from typing import Any, Callable, Union
 
 import torch
 
 from .findings import Finding, StaticGraphError
 from .hints import explain, explain_failure
-from .inspection import data_dependent_origins, numpy_origins
-from .replacements import is_replacement, static_replacements
+from .inspection import data_dependent_origins, numpy_origins, replaced_layers
+from .replacements import concerns_replacement, static_replacements
 
 OLDEST_TORCH = (2, 6)
 Backend = Union[str, Callable]
+_LOGGING = [getattr(logging.Logger, name) for name in ("debug", "info", "warning", "error")]
 
 
 def torch_is_new_enough() -> bool:
@@ -44,6 +47,7 @@ class _StaticFunction:
     def __init__(self, function: Callable, backend: Backend):
         self._backend = backend
         self._is_traced = False
+        self.replaced: tuple[str, ...] = ()
         self._compiled = torch.compile(
             _with_own_code(function),
             fullgraph=True,
@@ -69,8 +73,9 @@ class _StaticFunction:
                     raise
                 raise StaticGraphError([_second_graph(error)]) from None
 
-    def _inspect_and_compile(self, graph_module: torch.fx.GraphModule, example_inputs: List[torch.Tensor]):
+    def _inspect_and_compile(self, graph_module: torch.fx.GraphModule, example_inputs: list[torch.Tensor]):
         findings = graph_findings(graph_module)
+        self.replaced = replaced_layers(graph_module)
         if findings:
             raise StaticGraphError(findings)
         compiler = self._backend
@@ -79,9 +84,9 @@ class _StaticFunction:
         return compiler(graph_module, example_inputs)
 
 
-def graph_findings(graph_module: torch.fx.GraphModule) -> List[Finding]:
+def graph_findings(graph_module: torch.fx.GraphModule) -> list[Finding]:
     """What in a traced graph is not static, one finding per line of the user and kind, in the order of the code."""
-    findings: Dict[tuple, Finding] = {}
+    findings: dict[tuple, Finding] = {}
     for origins in (data_dependent_origins, numpy_origins):
         for found in origins(graph_module):
             finding = explain(found)
@@ -91,10 +96,17 @@ def graph_findings(graph_module: torch.fx.GraphModule) -> List[Finding]:
 
 @contextlib.contextmanager
 def _tracing():
-    # With these two settings an operation whose size or value depends on data becomes a node of the graph, with
-    # the stack of the user's line, instead of ending the trace at the first one.
-    capture = torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True)
-    with static_replacements(), capture:
+    # With the first two settings an operation whose size or value depends on data becomes a node of the graph,
+    # with the stack of the user's line, instead of ending the trace at the first one. Recurrent layers are static,
+    # and warnings and log entries happen on the host, while tracing.
+    settings = {
+        "capture_scalar_outputs": True,
+        "capture_dynamic_output_shape_ops": True,
+        "allow_rnn": True,
+        "ignore_logging_functions": {warnings.warn, *_LOGGING},
+    }
+    known = {name: value for name, value in settings.items() if hasattr(torch._dynamo.config, name)}
+    with static_replacements(), torch._dynamo.config.patch(known):
         yield
 
 
@@ -122,11 +134,13 @@ def _with_own_code(function: Callable) -> Callable:
     return types.FunctionType(call.__code__.replace(), call.__globals__, "call", None, call.__closure__)
 
 
-def _guard_filter() -> Dict[str, Any]:
+def _guard_filter() -> dict[str, Any]:
     """Settings that keep the graph valid once the replacements it was traced with are gone."""
-    return {
-        "options": {"guard_filter_fn": lambda guards: [not is_replacement(guard.value) for guard in guards]}
-    }
+
+    def keep(guards):
+        return [not concerns_replacement(guard.name, guard.value) for guard in guards]
+
+    return {"options": {"guard_filter_fn": keep}}
 
 
 def _second_graph(error: RuntimeError) -> Finding:

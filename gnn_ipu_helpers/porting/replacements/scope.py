@@ -1,28 +1,108 @@
-"""Putting the replacements in force, and taking every one of them back."""
+"""Putting the replacements in force while a model is traced, and taking every one of them back."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import re
+import sys
 import threading
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable, Iterator
 
 _LOCK = threading.RLock()
-_REPLACEMENTS: List[Tuple[Any, str, Callable]] = []
+_METHODS: list[tuple[type, str, Callable]] = []
+_FUNCTIONS: dict[Callable, Callable] = {}
+_VALUES: list[tuple[Any, str, Any]] = []
+_ABSENT = object()
+
+
+def replaces_method(owner: type | None, name: str = "forward") -> Callable[[Callable], Callable]:
+    """Register the decorated function as the static version of `owner.name`; without effect where PyG lacks it."""
+
+    def register(function: Callable) -> Callable:
+        if owner is not None and hasattr(owner, name):
+            _METHODS.append((owner, name, function))
+        return function
+
+    return register
+
+
+def replaces_function(original: Callable | None) -> Callable[[Callable], Callable]:
+    """Register the decorated function as the static version of `original`, in every module that imported it."""
+
+    def register(function: Callable) -> Callable:
+        if original is not None:
+            _FUNCTIONS[original] = function
+        return function
+
+    return register
+
+
+def replace_value(owner: Any, name: str, value: Any) -> None:
+    """Register `value` for the attribute `name` of the module `owner`, where there is one."""
+    if hasattr(owner, name):
+        _VALUES.append((owner, name, value))
 
 
 @contextlib.contextmanager
-def static_replacements():
-    """Within this context PyG's dynamic-inside layers run their static versions; afterwards everything is as before.
+def static_replacements() -> Iterator[None]:
+    """Within this context PyG's dynamic-inside layers run their static versions; afterwards all is as before.
 
-    One thread at a time; may be nested.
+    One thread at a time; may be nested. Within it, layers that need `pyg-lib` (`DynamicEdgeConv`, `XConv`,
+    `GravNetConv`, `SplineConv`) can be built without it.
     """
     with _LOCK, contextlib.ExitStack() as stack:
-        for owner, name, replacement in _REPLACEMENTS:
-            stack.callback(setattr, owner, name, getattr(owner, name))
+        for owner, name, replacement in [*_METHODS, *_VALUES, *_imported_functions()]:
+            stack.callback(_restore, owner, name, vars(owner).get(name, _ABSENT))
             setattr(owner, name, replacement)
         yield
 
 
-def is_replacement(value: Any) -> bool:
-    """Whether `value` is a replacement or part of one (its code object)."""
-    return any(value is function or value is function.__code__ for _, _, function in _REPLACEMENTS)
+def replaced_by(function_name: str) -> type | str | None:
+    """What the replacement of that name stands for: a class of PyG, the name of a function, or None."""
+    return _stands_for().get(function_name)
+
+
+@functools.lru_cache(maxsize=None)
+def _stands_for() -> dict[str, type | str]:
+    methods = {function.__name__: owner for owner, _, function in _METHODS}
+    functions = {function.__name__: original.__name__ for original, function in _FUNCTIONS.items()}
+    values = {value.__name__: name for _, name, value in _VALUES if callable(value)}
+    return {**methods, **functions, **values}
+
+
+def _restore(owner: Any, name: str, value: Any) -> None:
+    if value is _ABSENT:
+        delattr(owner, name)
+    else:
+        setattr(owner, name, value)
+
+
+def _imported_functions() -> list[tuple[Any, str, Callable]]:
+    names = {original.__name__: original for original in _FUNCTIONS}
+    found = []
+    for module in list(sys.modules.values()):
+        contents = getattr(module, "__dict__", {})
+        for name, original in names.items():
+            if contents.get(name) is original:
+                found.append((module, name, _FUNCTIONS[original]))
+    return found
+
+
+def concerns_replacement(name: str, value: Any) -> bool:
+    """Whether a condition that a compiled graph checks before it runs, on `value` found under `name`, is about a
+    replacement: it holds while tracing, when the replacements are in force, and no longer when the graph runs."""
+    return any(value is part for part in _parts()) or bool(_names().search(name))
+
+
+def _parts() -> list[Any]:
+    functions = [*(function for _, _, function in _METHODS), *_FUNCTIONS.values()]
+    return [*functions, *(getattr(function, "__code__", None) for function in functions)]
+
+
+@functools.lru_cache(maxsize=None)
+def _names() -> re.Pattern:
+    names = [re.escape(original.__name__) for original in _FUNCTIONS] + [
+        re.escape(name) for _, name, _ in _VALUES
+    ]
+    return re.compile(r"(\.|')(" + "|".join(names) + r")\b")

@@ -1,0 +1,601 @@
+"""One example call for every layer of `torch_geometric.nn`: how to build it and what to call it with."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Callable
+
+import torch
+import torch_geometric.nn as pyg
+from torch import nn
+from torch_geometric.data import Data
+
+NUM_NODES, NUM_EDGES, NUM_GRAPHS, CHANNELS = 12, 36, 3, 8
+WRITES, CITES, WRITTEN = ("author", "writes", "paper"), ("paper", "cites", "paper"), ("paper", "by", "author")
+METADATA = (["paper", "author"], [WRITES, CITES, WRITTEN])
+
+
+@dataclasses.dataclass(frozen=True)
+class Fix:
+    """What makes a layer static: the `argument` in words, and how to build or call it then."""
+
+    argument: str
+    build: Callable[[], nn.Module] | None = None
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A layer: its `name`, `build` which makes it as a module, `call` which names the attributes of `Sample` to call
+    it with, and `options` for the call. `fix` is tried where it is not static so; `note` says why it is not tried at all.
+    """
+
+    name: str
+    build: Callable[[], nn.Module] | None = None
+    call: tuple[str, ...] = ("x", "edge_index")
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    fix: Fix | None = None
+    note: str = ""
+
+
+class Sample:
+    """The tensors the cases are called with, from a fixed seed: `NUM_GRAPHS` equal graphs, edges sorted by target,
+    no self-loops."""
+
+    def __init__(self) -> None:
+        generator = torch.Generator().manual_seed(1)
+        nodes = torch.arange(NUM_NODES)
+        size = NUM_NODES // NUM_GRAPHS
+        self.batch = nodes // size
+        self.ptr = torch.arange(0, NUM_NODES + 1, size)
+        step = torch.arange(1, NUM_EDGES // NUM_NODES + 1)
+        target = nodes.repeat_interleave(len(step))
+        source = self.batch[target] * size + (target % size + step.repeat(NUM_NODES)) % size
+        self.edge_index = torch.stack([source, target])
+        self.edge_batch = self.batch[source]
+        self.other_edge_index = self.edge_index.flip(0)
+        self.edge_weight = torch.rand(NUM_EDGES, generator=generator)
+        self.edge_attr = torch.randn(NUM_EDGES, CHANNELS, generator=generator)
+        self.pseudo = torch.rand(NUM_EDGES, 2, generator=generator)
+        self.edge_type = torch.randint(0, 3, (NUM_EDGES,), generator=generator)
+        self.node_type = torch.randint(0, 3, (NUM_NODES,), generator=generator)
+        self.sorted_type = self.node_type.sort().values
+        self.x = torch.randn(NUM_NODES, CHANNELS, generator=generator)
+        self.x_0 = torch.randn(NUM_NODES, CHANNELS, generator=generator)
+        self.x_layers = torch.randn(NUM_NODES, 2, CHANNELS, generator=generator)
+        self.x_list = [self.x, self.x_0]
+        self.x_list_dict = {"paper": [self.x, self.x_0], "author": [self.x_0, self.x]}
+        self.signed_x = torch.randn(NUM_NODES, CHANNELS, generator=generator)
+        self.pos = torch.randn(NUM_NODES, 3, generator=generator)
+        self.normal = nn.functional.normalize(torch.randn(NUM_NODES, 3, generator=generator), dim=-1)
+        self.dense_x = torch.randn(NUM_GRAPHS, size, CHANNELS, generator=generator)
+        self.dense_adj = (torch.rand(NUM_GRAPHS, size, size, generator=generator) > 0.5).float()
+        self.assignment = torch.randn(NUM_GRAPHS, size, 2, generator=generator)
+        self.cluster = nodes // 2
+        self.x_dict = {"paper": self.x, "author": self.x_0[:6]}
+        self.edge_index_dict = {
+            WRITES: torch.stack([source % 6, target]),
+            CITES: self.edge_index,
+            WRITTEN: torch.stack([source, target % 6]),
+        }
+        self.labels = torch.randint(0, 3, (NUM_NODES,), generator=generator)
+        self.mask = torch.arange(NUM_NODES) < 6
+        self.head = torch.randint(0, NUM_NODES, (10,), generator=generator)
+        self.relation = torch.randint(0, 3, (10,), generator=generator)
+        self.tail = torch.randint(0, NUM_NODES, (10,), generator=generator)
+        self.z = torch.randint(1, 9, (NUM_NODES,), generator=generator)
+        self.time = torch.rand(NUM_NODES, generator=generator)
+        self.u = torch.randn(NUM_GRAPHS, CHANNELS, generator=generator)
+        self.query = torch.randn(5, 3, generator=generator)
+        self.mesh_edge_index = torch.stack(
+            [torch.randint(0, NUM_NODES, (4 * NUM_NODES,), generator=generator), nodes.repeat_interleave(4)]
+        )
+        self.hyperedge_index = torch.stack([nodes.repeat(2), torch.arange(2 * NUM_NODES) % 5])
+        self.hyperedge_weight = torch.rand(5, generator=generator)
+        self.degree_histogram = torch.tensor([0, 0, 0, NUM_NODES])
+        self.embeddings = torch.randn(NUM_GRAPHS, 4, CHANNELS, generator=generator)
+
+
+def _mlp(inputs: int = CHANNELS, outputs: int = CHANNELS) -> nn.Module:
+    return nn.Sequential(nn.Linear(inputs, outputs), nn.Tanh(), nn.Linear(outputs, outputs))
+
+
+class _Function(nn.Module):
+    """A function of PyG as a module with one weight in front of its first argument, so that it can be trained."""
+
+    def __init__(self, function: Callable, channels: int | None = CHANNELS):
+        super().__init__()
+        self.function = function
+        self.scale = nn.Parameter(torch.full((channels,), 1.5)) if channels else None
+
+    def forward(self, x, *args, **kwargs):
+        return self.function(x if self.scale is None else x * self.scale, *args, **kwargs)
+
+
+class _OfPositions(nn.Module):
+    """A function that returns indices of points, followed by a weighted use of those points."""
+
+    def __init__(self, function: Callable):
+        super().__init__()
+        self.function = function
+        self.scale = nn.Parameter(torch.full((3,), 1.5))
+
+    def forward(self, pos, *args, **kwargs):
+        return (pos * self.scale)[self.function(pos, *args, **kwargs)]
+
+
+class _EdgeModel(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mlp = _mlp(4 * CHANNELS)
+
+    def forward(self, source, target, edge_attr, u, batch):
+        return self.mlp(torch.cat([source, target, edge_attr, u[batch]], dim=-1))
+
+
+SIZE = {"size": NUM_GRAPHS}
+DIM_SIZE = {"dim_size": NUM_GRAPHS}
+BATCH_SIZE = {"batch_size": NUM_GRAPHS}
+ELEMENTS = {"dim_size": NUM_GRAPHS, "max_num_elements": NUM_NODES // NUM_GRAPHS}
+C = CHANNELS
+
+
+def _loops(build: Callable[..., nn.Module]) -> dict:
+    """`build` and `fix` of a layer that adds self-loops unless told otherwise."""
+    return {"build": build, "fix": Fix("add_self_loops=False", lambda: build(add_self_loops=False))}
+
+
+def _pooled(name: str, build: Callable[[], nn.Module], call=("x", "batch")) -> Case:
+    return Case(name, build, call, fix=Fix("dim_size", options=DIM_SIZE))
+
+
+def _dense_aggregation(name: str, build: Callable[[], nn.Module]) -> Case:
+    return Case(name, build, ("x", "batch"), fix=Fix("dim_size, max_num_elements", options=ELEMENTS))
+
+
+CUDA_ONLY = "needs CUDA and pylibcugraph"
+
+CONVOLUTIONS = [
+    Case("SimpleConv", lambda: _Function(pyg.SimpleConv())),
+    Case("GCNConv", **_loops(lambda **kw: pyg.GCNConv(C, C, **kw))),
+    Case("ChebConv", lambda: pyg.ChebConv(C, C, K=3)),
+    Case("SAGEConv", lambda: pyg.SAGEConv(C, C)),
+    Case("CuGraphSAGEConv", note=CUDA_ONLY),
+    Case("GraphConv", lambda: pyg.GraphConv(C, C)),
+    Case("GravNetConv", lambda: pyg.GravNetConv(C, C, 3, 4, k=3), ("x", "batch")),
+    Case("GatedGraphConv", lambda: pyg.GatedGraphConv(C, 2)),
+    Case("ResGatedGraphConv", lambda: pyg.ResGatedGraphConv(C, C)),
+    Case("GATConv", **_loops(lambda **kw: pyg.GATConv(C, C, heads=2, **kw))),
+    Case("CuGraphGATConv", note=CUDA_ONLY),
+    Case("FusedGATConv", note="needs CUDA and dgNN"),
+    Case("GATv2Conv", **_loops(lambda **kw: pyg.GATv2Conv(C, C, heads=2, **kw))),
+    Case("TransformerConv", lambda: pyg.TransformerConv(C, C, heads=2)),
+    Case("AGNNConv", **_loops(lambda **kw: pyg.AGNNConv(**kw))),
+    Case("TAGConv", lambda: pyg.TAGConv(C, C)),
+    Case("GINConv", lambda: pyg.GINConv(_mlp(), train_eps=True)),
+    Case("GINEConv", lambda: pyg.GINEConv(_mlp(), edge_dim=C), ("x", "edge_index", "edge_attr")),
+    Case("ARMAConv", lambda: pyg.ARMAConv(C, C, 2, 2)),
+    Case("SGConv", **_loops(lambda **kw: pyg.SGConv(C, C, **kw))),
+    Case("SSGConv", **_loops(lambda **kw: pyg.SSGConv(C, C, alpha=0.1, **kw))),
+    Case("APPNP", **_loops(lambda **kw: _Function(pyg.APPNP(3, 0.1, **kw)))),
+    Case("MFConv", lambda: pyg.MFConv(C, C)),
+    Case("RGCNConv", lambda: pyg.RGCNConv(C, C, 3), ("x", "edge_index", "edge_type")),
+    Case("FastRGCNConv", lambda: pyg.FastRGCNConv(C, C, 3), ("x", "edge_index", "edge_type")),
+    Case("CuGraphRGCNConv", note=CUDA_ONLY),
+    Case("RGATConv", lambda: pyg.RGATConv(C, C, 3, heads=2), ("x", "edge_index", "edge_type")),
+    Case(
+        "RGATConv within relations",
+        lambda: pyg.RGATConv(C, C, 3, heads=2, mod="scaled", attention_mechanism="within-relation"),
+        ("x", "edge_index", "edge_type"),
+    ),
+    Case("SignedConv", lambda: pyg.SignedConv(C, C, True), ("x", "edge_index", "other_edge_index")),
+    Case("DNAConv", call=("x_layers", "edge_index"), **_loops(lambda **kw: pyg.DNAConv(C, **kw))),
+    Case(
+        "PointNetConv",
+        call=("x", "pos", "edge_index"),
+        **_loops(lambda **kw: pyg.PointNetConv(_mlp(C + 3), **kw)),
+    ),
+    Case("GMMConv", lambda: pyg.GMMConv(C, C, 2, 3), ("x", "edge_index", "pseudo")),
+    Case("SplineConv", lambda: pyg.SplineConv(C, C, 2, 3), ("x", "edge_index", "pseudo")),
+    Case("NNConv", lambda: pyg.NNConv(C, C, _mlp(C, C * C)), ("x", "edge_index", "edge_attr")),
+    Case("CGConv", lambda: pyg.CGConv(C, C), ("x", "edge_index", "edge_attr")),
+    Case("EdgeConv", lambda: pyg.EdgeConv(_mlp(2 * C))),
+    Case("DynamicEdgeConv", lambda: pyg.DynamicEdgeConv(_mlp(2 * C), 3), ("x", "batch")),
+    Case("XConv", lambda: pyg.XConv(C, C, 3, 3), ("x", "pos", "batch")),
+    Case(
+        "PPFConv",
+        call=("x", "pos", "normal", "edge_index"),
+        **_loops(lambda **kw: pyg.PPFConv(_mlp(C + 4), **kw)),
+    ),
+    Case("FeaStConv", **_loops(lambda **kw: pyg.FeaStConv(C, C, 2, **kw))),
+    Case(
+        "PointTransformerConv",
+        call=("x", "pos", "edge_index"),
+        **_loops(lambda **kw: pyg.PointTransformerConv(C, C, **kw)),
+    ),
+    Case(
+        "HypergraphConv",
+        lambda: pyg.HypergraphConv(C, C),
+        ("x", "hyperedge_index"),
+        fix=Fix("num_edges", options={"num_edges": 5}),
+    ),
+    Case("LEConv", lambda: pyg.LEConv(C, C)),
+    Case(
+        "PNAConv",
+        lambda: pyg.PNAConv(
+            C, C, ["mean", "max", "std"], ["identity", "amplification"], Sample().degree_histogram
+        ),
+    ),
+    Case("ClusterGCNConv", lambda: pyg.ClusterGCNConv(C, C, diag_lambda=0.5)),
+    Case("GENConv", lambda: pyg.GENConv(C, C)),
+    Case("GCN2Conv", call=("x", "x_0", "edge_index"), **_loops(lambda **kw: pyg.GCN2Conv(C, 0.1, **kw))),
+    Case("PANConv", lambda: pyg.PANConv(C, C, 2)),
+    Case("WLConv", lambda: _Function(pyg.WLConv(), None), ("labels", "edge_index")),
+    Case("WLConvContinuous", lambda: _Function(pyg.WLConvContinuous())),
+    Case(
+        "FiLMConv",
+        lambda: pyg.FiLMConv(C, C, 3),
+        ("x", "edge_index", "edge_type"),
+    ),
+    Case(
+        "SuperGATConv",
+        lambda: pyg.SuperGATConv(C, C, heads=2, attention_type="SD"),
+        fix=Fix(
+            "add_self_loops=False and `neg_edge_index`",
+            lambda: pyg.SuperGATConv(C, C, heads=2, attention_type="SD", add_self_loops=False),
+            {"neg_edge_index": Sample().other_edge_index},
+        ),
+    ),
+    Case("FAConv", call=("x", "x_0", "edge_index"), **_loops(lambda **kw: pyg.FAConv(C, **kw))),
+    Case("EGConv", **_loops(lambda **kw: pyg.EGConv(C, C, num_heads=2, **kw))),
+    Case(
+        "PDNConv",
+        call=("x", "edge_index", "edge_attr"),
+        **_loops(lambda **kw: pyg.PDNConv(C, C, C, 4, **kw)),
+    ),
+    Case("GeneralConv", lambda: pyg.GeneralConv(C, C, C), ("x", "edge_index", "edge_attr")),
+    Case("HGTConv", lambda: pyg.HGTConv(C, C, METADATA, heads=2), ("x_dict", "edge_index_dict")),
+    Case(
+        "HEATConv",
+        lambda: pyg.HEATConv(C, C, 3, 3, 4, C, 4, heads=2),
+        ("x", "edge_index", "node_type", "edge_type", "edge_attr"),
+    ),
+    Case(
+        "HeteroConv",
+        lambda: pyg.HeteroConv(
+            {
+                WRITES: pyg.SAGEConv((C, C), C),
+                CITES: pyg.GATConv(C, C, add_self_loops=False),
+            }
+        ),
+        ("x_dict", "edge_index_dict"),
+    ),
+    Case("HANConv", lambda: pyg.HANConv(C, C, METADATA, heads=2), ("x_dict", "edge_index_dict")),
+    Case("LGConv", lambda: _Function(pyg.LGConv())),
+    Case(
+        "PointGNNConv",
+        lambda: pyg.PointGNNConv(_mlp(C, 3), _mlp(C + 3), _mlp()),
+        ("x", "pos", "edge_index"),
+    ),
+    Case(
+        "GPSConv",
+        lambda: pyg.GPSConv(C, pyg.SAGEConv(C, C), heads=2),
+        ("x", "edge_index", "batch"),
+    ),
+    Case(
+        "AntiSymmetricConv",
+        lambda: pyg.AntiSymmetricConv(C),
+        fix=Fix(
+            "phi=GCNConv(…, add_self_loops=False)",
+            lambda: pyg.AntiSymmetricConv(C, pyg.GCNConv(C, C, add_self_loops=False, bias=False)),
+        ),
+    ),
+    Case("DirGNNConv", lambda: pyg.DirGNNConv(pyg.SAGEConv(C, C))),
+    Case("MixHopConv", **_loops(lambda **kw: pyg.MixHopConv(C, C, **kw))),
+    Case("MeshCNNConv", lambda: pyg.MeshCNNConv(C, C), ("x", "mesh_edge_index")),
+]
+
+AGGREGATIONS = [
+    _pooled("MultiAggregation", lambda: _Function(pyg.MultiAggregation(["mean", "max", "std"]))),
+    *(
+        _pooled(name, lambda name=name: _Function(getattr(pyg.aggr, name)()))
+        for name in (
+            "SumAggregation",
+            "MeanAggregation",
+            "MaxAggregation",
+            "MinAggregation",
+            "MulAggregation",
+            "VarAggregation",
+            "StdAggregation",
+            "MedianAggregation",
+            "VariancePreservingAggregation",
+        )
+    ),
+    _pooled("SoftmaxAggregation", lambda: pyg.SoftmaxAggregation(learn=True)),
+    _pooled("PowerMeanAggregation", lambda: pyg.PowerMeanAggregation(learn=True)),
+    _pooled("QuantileAggregation", lambda: _Function(pyg.QuantileAggregation([0.25, 0.75]))),
+    _dense_aggregation("LSTMAggregation", lambda: pyg.LSTMAggregation(C, C)),
+    _dense_aggregation("GRUAggregation", lambda: pyg.GRUAggregation(C, C)),
+    _pooled("Set2Set", lambda: pyg.Set2Set(C, 2)),
+    _pooled(
+        "DegreeScalerAggregation",
+        lambda: _Function(
+            pyg.DegreeScalerAggregation(["mean", "max"], ["identity", "linear"], Sample().degree_histogram)
+        ),
+    ),
+    _dense_aggregation("SortAggregation", lambda: _Function(pyg.SortAggregation(3))),
+    _dense_aggregation("GraphMultisetTransformer", lambda: pyg.GraphMultisetTransformer(C, 2)),
+    _pooled("AttentionalAggregation", lambda: pyg.AttentionalAggregation(_mlp(C, 1), _mlp())),
+    _pooled("EquilibriumAggregation", lambda: pyg.EquilibriumAggregation(C, C, [4], grad_iter=1)),
+    _pooled("MLPAggregation", lambda: pyg.MLPAggregation(C, C, 4, num_layers=1)),
+    _pooled("DeepSetsAggregation", lambda: pyg.DeepSetsAggregation(_mlp(), _mlp())),
+    _dense_aggregation("SetTransformerAggregation", lambda: pyg.SetTransformerAggregation(C)),
+    _dense_aggregation("LCMAggregation", lambda: pyg.aggr.LCMAggregation(C, C)),
+    _dense_aggregation(
+        "PatchTransformerAggregation", lambda: pyg.aggr.PatchTransformerAggregation(C, C, 2, C)
+    ),
+]
+
+NORMALISATIONS = [
+    Case("BatchNorm", lambda: pyg.BatchNorm(C), ("x",)),
+    Case("HeteroBatchNorm", lambda: pyg.HeteroBatchNorm(C, 3), ("x", "node_type")),
+    Case(
+        "InstanceNorm",
+        lambda: pyg.InstanceNorm(C, affine=True),
+        ("x", "batch"),
+        fix=Fix("batch_size", options=BATCH_SIZE),
+    ),
+    Case("LayerNorm", lambda: pyg.LayerNorm(C), ("x", "batch"), fix=Fix("batch_size", options=BATCH_SIZE)),
+    Case("HeteroLayerNorm", lambda: pyg.HeteroLayerNorm(C, 3), ("x", "node_type")),
+    Case("GraphNorm", lambda: pyg.GraphNorm(C), ("x", "batch"), fix=Fix("batch_size", options=BATCH_SIZE)),
+    Case(
+        "GraphSizeNorm",
+        lambda: _Function(pyg.GraphSizeNorm()),
+        ("x", "batch"),
+        fix=Fix("batch_size", options=BATCH_SIZE),
+    ),
+    Case(
+        "PairNorm",
+        lambda: _Function(pyg.PairNorm()),
+        ("x", "batch"),
+        fix=Fix("batch_size", options=BATCH_SIZE),
+    ),
+    Case(
+        "MeanSubtractionNorm",
+        lambda: _Function(pyg.MeanSubtractionNorm()),
+        ("x", "batch"),
+        fix=Fix("dim_size", options=DIM_SIZE),
+    ),
+    Case("MessageNorm", lambda: pyg.MessageNorm(True), ("x", "x_0")),
+    Case("DiffGroupNorm", lambda: pyg.DiffGroupNorm(C, 2), ("x",)),
+]
+
+POOLINGS = [
+    *(
+        Case(
+            name,
+            lambda name=name: _Function(getattr(pyg, name)),
+            ("x", "batch"),
+            fix=Fix("size", options=SIZE),
+        )
+        for name in ("global_add_pool", "global_mean_pool", "global_max_pool")
+    ),
+    Case("TopKPooling", lambda: pyg.TopKPooling(C), ("x", "edge_index", "edge_attr", "batch")),
+    Case("SAGPooling", lambda: pyg.SAGPooling(C), ("x", "edge_index", "edge_attr", "batch")),
+    Case("EdgePooling", lambda: pyg.EdgePooling(C), ("x", "edge_index", "batch")),
+    Case("ClusterPooling", lambda: pyg.ClusterPooling(C), ("x", "edge_index", "batch")),
+    Case("ASAPooling", lambda: pyg.ASAPooling(C), ("x", "edge_index")),
+    Case("PANPooling", note="works on the sparse matrix of PANConv, which needs torch-sparse"),
+    Case(
+        "MemPooling",
+        lambda: pyg.MemPooling(C, C, 2, 2),
+        ("x", "batch"),
+        fix=Fix(
+            "batch_size, max_num_nodes",
+            options={"batch_size": NUM_GRAPHS, "max_num_nodes": NUM_NODES // NUM_GRAPHS},
+        ),
+    ),
+    *(
+        Case(
+            name,
+            lambda name=name: _Function(
+                lambda x, cluster, batch, **kw: getattr(pyg, name)(cluster, x, batch, **kw)[0]
+            ),
+            ("x", "cluster", "batch"),
+            fix=Fix("batch_size, size", options={"batch_size": NUM_GRAPHS, "size": 2}),
+        )
+        for name in ("max_pool_x", "avg_pool_x")
+    ),
+    *(
+        Case(
+            name,
+            lambda name=name: _Function(
+                lambda x, cluster, edge_index: getattr(pyg, name)(cluster, Data(x=x, edge_index=edge_index)).x
+            ),
+            ("x", "cluster", "edge_index"),
+        )
+        for name in ("max_pool", "avg_pool")
+    ),
+    *(
+        Case(
+            name,
+            lambda name=name: _Function(
+                lambda x, edge_index: getattr(pyg, name)(Data(x=x, edge_index=edge_index)).x
+            ),
+        )
+        for name in ("max_pool_neighbor_x", "avg_pool_neighbor_x")
+    ),
+    Case("graclus", note="needs torch-cluster, and clusters node after node"),
+    Case(
+        "voxel_grid",
+        lambda: _OfPositions(lambda pos: pyg.voxel_grid(pos, 0.5).clamp(max=NUM_NODES - 1)),
+        ("pos",),
+    ),
+    Case("fps", lambda: _OfPositions(lambda pos: pyg.fps(pos, ratio=0.5, random_start=False)), ("pos",)),
+    Case("knn", lambda: _OfPositions(lambda pos, query: pyg.knn(pos, query, 3)[1]), ("pos", "query")),
+    Case(
+        "knn_graph", lambda: _OfPositions(lambda pos, batch: pyg.knn_graph(pos, 3, batch)), ("pos", "batch")
+    ),
+    Case("radius", lambda: _OfPositions(lambda pos, query: pyg.radius(pos, query, 1.0)[1]), ("pos", "query")),
+    Case(
+        "radius_graph",
+        lambda: _OfPositions(lambda pos, batch: pyg.radius_graph(pos, 1.0, batch)),
+        ("pos", "batch"),
+    ),
+    Case("nearest", lambda: _OfPositions(lambda pos, query: pyg.nearest(pos, query)), ("pos", "query")),
+    Case("approx_knn", note="needs pynndescent, which searches on the host"),
+    Case("approx_knn_graph", note="needs pynndescent, which searches on the host"),
+    Case(
+        "knn_interpolate",
+        lambda: _Function(lambda x, pos, query: pyg.knn_interpolate(x, pos, query)),
+        ("x", "pos", "query"),
+    ),
+]
+
+DENSE = [
+    Case("Linear", lambda: pyg.Linear(C, C), ("x",)),
+    Case("HeteroLinear", lambda: pyg.HeteroLinear(C, C, 3), ("x", "node_type")),
+    Case("HeteroDictLinear", lambda: pyg.HeteroDictLinear(C, C, ["paper", "author"]), ("x_dict",)),
+    Case("DenseGCNConv", lambda: pyg.DenseGCNConv(C, C), ("dense_x", "dense_adj")),
+    Case("DenseGINConv", lambda: pyg.DenseGINConv(_mlp()), ("dense_x", "dense_adj")),
+    Case("DenseGraphConv", lambda: pyg.DenseGraphConv(C, C), ("dense_x", "dense_adj")),
+    Case("DenseSAGEConv", lambda: pyg.DenseSAGEConv(C, C), ("dense_x", "dense_adj")),
+    Case("DenseGATConv", lambda: pyg.DenseGATConv(C, C, 2), ("dense_x", "dense_adj")),
+    Case("dense_diff_pool", lambda: _Function(pyg.dense_diff_pool), ("dense_x", "dense_adj", "assignment")),
+    Case(
+        "dense_mincut_pool", lambda: _Function(pyg.dense_mincut_pool), ("dense_x", "dense_adj", "assignment")
+    ),
+    Case("DMoNPooling", lambda: pyg.DMoNPooling(C, 2), ("dense_x", "dense_adj")),
+    Case(
+        "Sequential",
+        lambda: pyg.Sequential("x, edge_index", [(pyg.SAGEConv(C, C), "x, edge_index -> x"), nn.ReLU()]),
+    ),
+    Case("PositionalEncoding", lambda: _Function(pyg.PositionalEncoding(C), 1), ("time",)),
+    Case("TemporalEncoding", lambda: _Function(pyg.TemporalEncoding(C), 1), ("time",)),
+    Case("PerformerAttention", lambda: pyg.attention.PerformerAttention(C, 2), ("embeddings",)),
+    Case("QFormer", lambda: pyg.attention.QFormer(C, C, C, 2, 1), ("embeddings",)),
+    Case("SGFormerAttention", lambda: pyg.attention.SGFormerAttention(C, 2), ("embeddings",)),
+    Case("PolynormerAttention", lambda: pyg.attention.PolynormerAttention(C, 2), ("embeddings",)),
+    Case("gini", lambda: _Function(pyg.functional.gini), ("x",)),
+    Case("bro", lambda: _Function(pyg.functional.bro), ("x", "batch")),
+]
+
+_KGE = ("head", "relation", "tail")
+_MOLECULE = ("z", "pos", "batch")
+_SAMPLED = "walks or memory live on the host"
+
+
+def _basic(name: str, **kwargs) -> Case:
+    return Case(name, lambda: getattr(pyg, name)(C, C, 2, C, **kwargs))
+
+
+MODELS = [
+    Case("MLP", lambda: pyg.MLP([C, C, C], norm="layer_norm"), ("x",)),
+    Case(
+        "GCN",
+        lambda: pyg.GCN(C, C, 2, C),
+        fix=Fix("add_self_loops=False", lambda: pyg.GCN(C, C, 2, C, add_self_loops=False)),
+    ),
+    _basic("GraphSAGE"),
+    _basic("GIN"),
+    Case(
+        "GAT",
+        lambda: pyg.GAT(C, C, 2, C),
+        fix=Fix("add_self_loops=False", lambda: pyg.GAT(C, C, 2, C, add_self_loops=False)),
+    ),
+    Case(
+        "PNA",
+        lambda: pyg.PNA(
+            C, C, 2, C, aggregators=["mean", "max"], scalers=["identity"], deg=Sample().degree_histogram
+        ),
+    ),
+    _basic("EdgeCNN"),
+    Case("JumpingKnowledge", lambda: pyg.JumpingKnowledge("lstm", C, 2), ("x_list",)),
+    Case(
+        "HeteroJumpingKnowledge",
+        lambda: pyg.HeteroJumpingKnowledge(["paper", "author"], "lstm", C, 2),
+        ("x_list_dict",),
+    ),
+    Case(
+        "MetaLayer", lambda: pyg.MetaLayer(_EdgeModel()), ("x", "edge_index", "edge_attr", "u", "edge_batch")
+    ),
+    Case("Node2Vec", note=_SAMPLED),
+    Case("MetaPath2Vec", note=_SAMPLED),
+    Case("TGNMemory", note=_SAMPLED),
+    Case(
+        "DeepGraphInfomax",
+        lambda: pyg.DeepGraphInfomax(
+            C,
+            pyg.SAGEConv(C, C),
+            lambda z, *a, **k: z.mean(dim=0).sigmoid(),
+            lambda x, edge_index: (x.flip(0), edge_index),
+        ),
+    ),
+    Case("InnerProductDecoder", lambda: _Function(pyg.InnerProductDecoder())),
+    Case("GAE", lambda: pyg.GAE(pyg.SAGEConv(C, C))),
+    Case("VGAE", note="its encoder returns two tensors and its loss is computed outside `forward`"),
+    Case("ARGA", lambda: pyg.ARGA(pyg.SAGEConv(C, C), _mlp())),
+    Case("ARGVA", note="as VGAE"),
+    Case("SignedGCN", lambda: pyg.SignedGCN(C, C, 2), ("x", "edge_index", "other_edge_index")),
+    Case("RENet", note="reads lists of past events whose lengths differ"),
+    Case("GraphUNet", lambda: pyg.GraphUNet(C, C, C, 2)),
+    Case("SchNet", lambda: pyg.SchNet(C, C, 2, 4, cutoff=2.0), _MOLECULE),
+    Case("DimeNet", lambda: pyg.DimeNet(C, C, 1, 2, 2, 2, cutoff=2.0), _MOLECULE),
+    Case("DimeNetPlusPlus", lambda: pyg.DimeNetPlusPlus(C, C, 1, 4, 4, 4, 2, 2, cutoff=2.0), _MOLECULE),
+    Case(
+        "GPSENodeEncoder",
+        lambda: pyg.GPSENodeEncoder(2 * C, C, C, C, dropout_be=0.0, dropout_ae=0.0),
+        ("x", "x_0"),
+    ),
+    Case("DeepGCNLayer", lambda: pyg.DeepGCNLayer(pyg.SAGEConv(C, C), pyg.LayerNorm(C), nn.ReLU())),
+    Case("LabelPropagation", lambda: pyg.LabelPropagation(2, 0.5)),
+    Case("CorrectAndSmooth", note="a post-processing step without weights"),
+    Case("AttentiveFP", lambda: pyg.AttentiveFP(C, C, C, C, 2, 2), ("x", "edge_index", "edge_attr", "batch")),
+    Case("RECT_L", lambda: pyg.RECT_L(C, C)),
+    Case("LINKX", lambda: pyg.LINKX(NUM_NODES, C, C, C, 2)),
+    Case("LightGCN", lambda: pyg.LightGCN(NUM_NODES, C, 2), ("edge_index", "edge_index")),
+    Case("MaskLabel", lambda: pyg.MaskLabel(3, C), ("x", "labels", "mask")),
+    Case("GroupAddRev", lambda: pyg.GroupAddRev(pyg.SAGEConv(C // 2, C // 2), num_groups=2)),
+    Case("GNNFF", lambda: pyg.GNNFF(C, C, 2, cutoff=2.0), _MOLECULE),
+    Case("PMLP", lambda: pyg.PMLP(C, C, C, 2)),
+    Case(
+        "NeuralFingerprint",
+        lambda: pyg.NeuralFingerprint(C, C, C, 2),
+        ("x", "edge_index", "batch"),
+        fix=Fix("batch_size", options=BATCH_SIZE),
+    ),
+    Case(
+        "ViSNet",
+        lambda: pyg.models.ViSNet(num_heads=2, num_layers=1, hidden_channels=C, num_rbf=4, cutoff=2.0),
+        _MOLECULE,
+    ),
+    Case("LPFormer", note="looks up personalised PageRank scores in a sparse matrix"),
+    Case(
+        "SGFormer",
+        lambda: pyg.models.SGFormer(C, C, C, trans_dropout=0.0, gnn_dropout=0.0),
+        ("x", "edge_index", "batch"),
+    ),
+    Case(
+        "Polynormer",
+        lambda: pyg.models.Polynormer(C, C, C, in_dropout=0.0, dropout=0.0, global_dropout=0.0),
+        ("x", "edge_index", "batch"),
+    ),
+    Case("ARLinkPredictor", lambda: pyg.models.ARLinkPredictor(C, C)),
+    Case("GPSE", note="draws random node features and loops over virtual nodes of each graph"),
+    Case("TransE", lambda: pyg.TransE(NUM_NODES, 3, C), _KGE),
+    Case("ComplEx", lambda: pyg.ComplEx(NUM_NODES, 3, C), _KGE),
+    Case("DistMult", lambda: pyg.DistMult(NUM_NODES, 3, C), _KGE),
+    Case("RotatE", lambda: pyg.RotatE(NUM_NODES, 3, C), _KGE),
+    Case(
+        "to_hetero", lambda: pyg.to_hetero(pyg.GraphSAGE(C, C, 2, C), METADATA), ("x_dict", "edge_index_dict")
+    ),
+]
+
+GROUPS = {
+    "Convolutions": CONVOLUTIONS,
+    "Aggregations": AGGREGATIONS,
+    "Normalisations": NORMALISATIONS,
+    "Pooling and point clouds": POOLINGS,
+    "Dense layers and blocks": DENSE,
+    "Models": MODELS,
+}
