@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Sequence
+import copy
+from typing import Any, Sequence
 
 import torch
 from torch import Tensor
@@ -16,7 +17,7 @@ from .table import Column, GraphTable, check_edges, graph_rows
 # PyG's Data lists these attributes first, then the others by name.
 _FIRST_KEYS = ("x", "edge_index", "edge_attr", "y", "pos")
 
-Values = Dict[str, Any]
+_MASKS = {NODE: "nodes_mask", EDGE: "edges_mask", GRAPH: "graphs_mask"}
 
 
 def collate_fixed_size(
@@ -31,9 +32,9 @@ def collate_fixed_size(
 ) -> Batch:
     """Puts graphs into one batch and pads it to the fixed size.
 
-    The batch has exactly ``options.num_nodes`` nodes, ``num_edges`` edges and ``num_graphs`` graphs (for each node
-    and edge type, if heterogeneous): the real graphs first, then the padding graphs, which share the padding nodes
-    and edges evenly. The edges of a padding graph lead from its first node to itself.
+    The batch has exactly ``options.num_nodes`` nodes, ``num_edges`` edges and ``num_graphs`` graphs (of each
+    node and edge type, if heterogeneous): the real graphs first, then the padding graphs, which share the
+    padding nodes and edges evenly. The edges of a padding graph lead from its first node to itself.
 
     Args:
         samples: The real graphs.
@@ -78,46 +79,45 @@ class Collator:
         self._numbers = {size: torch.arange(size) for size in {options.num_graphs, *self._budgets.values()}}
         followed = {f.group for f in self.schema.fields if f.level != GRAPH and f.name in self._follow_batch}
         self._followed = [group for group in schema.groups if group[0] == NODE or group in followed]
-        self._zeros = torch.zeros(options.num_graphs, dtype=torch.long)
+        self._no_steps = torch.zeros(options.num_graphs, dtype=torch.long)
+        rows = {field.rows for field in self.schema.fields if field.level == GRAPH}
+        self._graph_ptr = {row: torch.arange(options.num_graphs + 1) * row for row in rows}
+        self._empty = self._make_empty()
 
     def prepare(self, table: GraphTable, batches: Sequence[Tensor]) -> list[Prepared]:
-        """Works out where everything goes, for many batches at once; ``batches`` holds positions of graphs."""
+        """Works out where everything goes for many batches, given by the positions of their graphs."""
         return prepare(table, batches, self.options, self._followed)
 
     def assemble(self, table: GraphTable, prepared: Prepared) -> Batch:
         """Fills one batch."""
-        stores: dict[StoreKey, Values] = {key: {} for key in self._store_keys()}
+        batch = copy.copy(self._empty)
+        stores = {store._key: store for store in batch.stores}
         slices: dict[Any, Any] = {}
         steps: dict[Any, Any] = {}
         for position, (field, column) in enumerate(zip(self.schema.fields, table.columns)):
-            values = stores[field.store]
-            values[field.name] = self._fill(table, prepared, position, field, column)
-            ptr, graph_of = self._bounds(field, prepared)
-            step = prepared.steps.get(position, self._zeros)
+            stores[field.store][field.name] = self._fill(prepared, position, field, column)
+            ptr = self._graph_ptr[field.rows] if field.level == GRAPH else prepared.ptr[field.group]
+            step = prepared.steps.get(position, self._no_steps)
             _nested(slices, field)[field.name] = ptr
             _nested(steps, field)[field.name] = step if step.dim() == 1 else step.t().unsqueeze(-1)
             if field.name in self._follow_batch:
-                values[f"{field.name}_batch"] = graph_of.clone()
-                values[f"{field.name}_ptr"] = ptr.clone()
+                stores[field.store][f"{field.name}_batch"] = self._graph_of(field, prepared)
+                stores[field.store][f"{field.name}_ptr"] = ptr.clone()
         self._add_structure(stores, prepared)
-        return self._batch(stores, slices, steps, prepared)
+        batch._slice_dict, batch._inc_dict = slices, steps
+        return batch
 
-    # -- values -------------------------------------------------------------------------------------------------
-
-    def _fill(
-        self, table: GraphTable, prepared: Prepared, position: int, field: Field, column: Column
-    ) -> Any:
+    def _fill(self, prepared: Prepared, position: int, field: Field, column: Column) -> Any:
         """One attribute of the batch: the real values, then padding."""
-        rows = self._real_rows(table, prepared, field)
+        rows = graph_rows(field, prepared.places) if field.level == GRAPH else prepared.rows[field.group]
+        num_real = rows.size(0)
         if field.dtype is None:
-            missing = self.options.num_graphs - len(rows)
-            return [column[row] for row in rows.tolist()] + [
-                self.options.pad_graph_defaults[field.name]
-            ] * missing
+            padding = [self.options.pad_graph_defaults[field.name]] * (self.options.num_graphs - num_real)
+            return [column[row] for row in rows.tolist()] + padding
         length = self.options.num_graphs * field.rows if field.level == GRAPH else self._budgets[field.group]
         values = torch.empty(field.padded_shape(length), dtype=field.dtype)
         _gather(column, field.dim, rows, values)
-        padding = values.narrow(field.dim, len(rows), length - len(rows))
+        padding = values.narrow(field.dim, num_real, length - num_real)
         offsets = prepared.offsets.get(position)
         if offsets is None:
             padding.fill_(self.options.pad_value(field.level))
@@ -126,55 +126,54 @@ class Collator:
             values += _along(offsets, field, values)
         return values
 
-    def _real_rows(self, table: GraphTable, prepared: Prepared, field: Field) -> Tensor:
+    def _graph_of(self, field: Field, prepared: Prepared) -> Tensor:
+        """Which graph each entry of an attribute belongs to."""
         if field.level != GRAPH:
-            return prepared.rows[field.group]
-        return graph_rows(field, table.places[prepared.graphs])
+            return prepared.graph_of[field.group].clone()
+        return self._numbers[self.options.num_graphs].repeat_interleave(field.rows)
 
-    def _bounds(self, field: Field, prepared: Prepared) -> tuple[Tensor, Tensor]:
-        """Where each graph begins in an attribute, and which graph each of its entries belongs to."""
-        if field.level != GRAPH:
-            return prepared.ptr[field.group], prepared.graph_of.get(field.group)
-        numbers = self._numbers[self.options.num_graphs]
-        return torch.arange(self.options.num_graphs + 1) * field.rows, numbers.repeat_interleave(field.rows)
-
-    # -- structure ----------------------------------------------------------------------------------------------
-
-    def _store_keys(self) -> list[StoreKey]:
-        return list(dict.fromkeys([None, *self.schema.node_types, *self.schema.edge_types]))
-
-    def _add_structure(self, stores: dict[StoreKey, Values], prepared: Prepared) -> None:
-        """Adds which graph a node belongs to, which rows are real, and the numbers of nodes and edges."""
+    def _add_structure(self, stores: dict[StoreKey, Any], prepared: Prepared) -> None:
+        """Adds which graph a node belongs to, and which nodes, edges and graphs are real."""
         for key in self.schema.node_types:
             stores[key]["batch"] = prepared.graph_of[NODE, key].clone()
             stores[key]["ptr"] = prepared.ptr[NODE, key].clone()
+        for key in self.schema.stating_num_nodes:
+            stores[key]._num_nodes = prepared.ptr[NODE, key].diff().tolist()
         if self._add_pad_masks:
             for group in self.schema.groups:
-                name = "nodes_mask" if group[0] == NODE else "edges_mask"
-                stores[group[1]][name] = self._numbers[self._budgets[group]] < len(prepared.rows[group])
-            stores[None]["graphs_mask"] = self._numbers[self.options.num_graphs] < len(prepared.graphs)
-        stores[None]["num_nodes"] = sum(self._budgets[NODE, key] for key in self.schema.node_types)
-        stores[None]["num_edges"] = sum(self._budgets[EDGE, key] for key in self.schema.edge_types)
+                mask = self._numbers[self._budgets[group]] < prepared.rows[group].size(0)
+                stores[group[1]][_MASKS[group[0]]] = mask
+            graphs_mask = self._numbers[self.options.num_graphs] < prepared.places.size(0)
+            stores[None][_MASKS[GRAPH]] = graphs_mask
 
-    def _batch(self, stores: dict[StoreKey, Values], slices: Any, steps: Any, prepared: Prepared) -> Batch:
+    def _make_empty(self) -> Batch:
+        """A batch with all its attributes, in their final order, but without values."""
         batch = Batch(_base_cls=self.schema.data_class)
-        for key, values in stores.items():
+        names: dict[StoreKey, list[str]] = {None: []}
+        for field in self.schema.fields:
+            own = names.setdefault(field.store, [])
+            own.append(field.name)
+            if field.name in self._follow_batch:
+                own += [f"{field.name}_batch", f"{field.name}_ptr"]
+        for level, key in self.schema.groups:
+            structure = ["batch", "ptr"] if level == NODE else []
+            masks = [_MASKS[level]] if self._add_pad_masks else []
+            names[key] = names.get(key, []) + structure + masks
+        names[None] += [_MASKS[GRAPH]] if self._add_pad_masks else []
+        for key, own in names.items():
             store = batch.stores[0] if key is None else batch[key]
-            for name in sorted(values, key=self._order) if not self.schema.is_hetero else values:
-                store[name] = values[name]
+            for name in own if self.schema.is_hetero else sorted(own, key=_order):
+                store[name] = ()
         for key in self.schema.stating_num_nodes:
-            store = batch.stores[0] if key is None else batch[key]
-            store.num_nodes = self._budgets[NODE, key]
-            store._num_nodes = prepared.ptr[NODE, key].diff().tolist()
+            (batch.stores[0] if key is None else batch[key])["num_nodes"] = self._budgets[NODE, key]
+        batch.stores[0]["num_nodes"] = sum(self._budgets[NODE, key] for key in self.schema.node_types)
+        batch.stores[0]["num_edges"] = sum(self._budgets[EDGE, key] for key in self.schema.edge_types)
         batch._num_graphs = self.options.num_graphs
-        batch._slice_dict, batch._inc_dict = slices, steps
         return batch
 
-    def _order(self, name: str) -> tuple[int, str]:
-        if name in ("num_nodes", "num_edges"):
-            return len(_FIRST_KEYS) + 1, {"num_nodes": "", "num_edges": "~"}[name]
-        first = _FIRST_KEYS.index(name) if name in _FIRST_KEYS else len(_FIRST_KEYS)
-        return first, name
+
+def _order(name: str) -> tuple[int, str]:
+    return (_FIRST_KEYS.index(name) if name in _FIRST_KEYS else len(_FIRST_KEYS)), name
 
 
 def _nested(by_field: dict[Any, Any], field: Field) -> dict[str, Any]:
@@ -185,14 +184,14 @@ def _nested(by_field: dict[Any, Any], field: Field) -> dict[str, Any]:
 def _gather(column: Tensor, dim: int, rows: Tensor, out: Tensor) -> None:
     """Copies rows of a column to the front of ``out``."""
     if dim == 1 and column.dim() == 2:
-        for source, target in zip(column, out):
-            torch.index_select(source, 0, rows, out=target[: len(rows)])
+        for side in range(column.size(0)):
+            torch.index_select(column[side], 0, rows, out=out[side].narrow(0, 0, rows.size(0)))
     else:
-        torch.index_select(column, dim, rows, out=out.narrow(dim, 0, len(rows)))
+        torch.index_select(column, dim, rows, out=out.narrow(dim, 0, rows.size(0)))
 
 
 def _along(offsets: Tensor, field: Field, values: Tensor) -> Tensor:
     """Offsets ``[N]`` or ``[2, N]``, shaped to be added to the values."""
-    if offsets.dim() == 2:
+    if offsets.dim() == 2 or field.dim == values.dim() - 1:
         return offsets
     return offsets.view([-1 if dim == field.dim else 1 for dim in range(values.dim())])

@@ -21,7 +21,7 @@ from .schema import Group, Schema
 from .sizes import scan
 from .strategies import FixedSizeStrategy, OverSizeStrategy
 from .table import GraphTable, check_edges, take
-from .trimming import Trimmed, take_report, trim_table, with_report
+from .trimming import Trimmed, nothing_trimmed, take_report, trim_table, with_report
 
 # Without a plan that needs all sizes, so many graphs are looked at for their attributes.
 _LOOKED_AT = 1000
@@ -84,8 +84,11 @@ class FixedSizeDataLoader(PlannedLoader):
         super().__init__(source, planner, options=options, shuffle=shuffle, **kwargs)
 
     def __iter__(self) -> Iterator[Batch]:
+        return self._counting(super().__iter__()) if self.over_size_strategy.trims else super().__iter__()
+
+    def _counting(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         self.trimmed = Trimmed()
-        for batch in super().__iter__():
+        for batch in batches:
             self.trimmed += take_report(batch)
             yield batch
 
@@ -195,7 +198,9 @@ class _FixedSizeSource(BatchSource):
             table = self._read(graphs)
             graphs = torch.arange(len(graphs))
         trimmed = Trimmed()
-        if self._over_size.trims and not fits(table, [graphs], self._collator.options):
+        if self._over_size.trims and fits(table, [graphs], self._collator.options):
+            trimmed = nothing_trimmed(table, graphs)
+        elif self._over_size.trims:
             table, trimmed = self._trim(take(table, graphs))
             graphs = torch.arange(len(graphs))
         batch = self._collator.assemble(table, self._collator.prepare(table, [graphs])[0])

@@ -16,7 +16,7 @@ class Prepared(NamedTuple):
     """Which rows of a table make up one batch, and where they go. N padded rows of a group, P graphs.
 
     Args:
-        graphs: The real graphs' positions in the table.
+        places: The real graphs' positions in graph-level columns.
         rows: For each group the table's rows of its real nodes or edges.
         ptr: For each group where each graph begins in the batch, ``[P + 1]``, padding graphs included.
         graph_of: For each group asked for, the graph that each row belongs to, ``[N]``.
@@ -24,7 +24,7 @@ class Prepared(NamedTuple):
         offsets: The same for each row, ``[N]`` or ``[2, N]``.
     """
 
-    graphs: Tensor
+    places: Tensor
     rows: dict[Group, Tensor]
     ptr: dict[Group, Tensor]
     graph_of: dict[Group, Tensor]
@@ -59,7 +59,7 @@ def prepare(
         _unbind(steps),
         _unbind({i: _offsets(table.schema.fields[i], step, padded, options) for i, step in steps.items()}),
     )
-    split = graphs.split(sizes.tolist())
+    split = table.places[graphs].split(sizes.tolist())
     return [
         Prepared(split[i], *({key: values[i] for key, values in part.items()} for part in per_batch))
         for i in range(len(sizes))

@@ -38,6 +38,10 @@ class BatchSource(Dataset):
             return self.graphs[item]
         return combine_batches([self.mini_batch(entry) for entry in item])
 
+    def requests(self, mini_batches: list[Tensor]) -> list[Any]:
+        """What is asked for, given the positions for all mini-batches of an epoch."""
+        return mini_batches
+
     def prepare(self, mini_batches: list[Tensor]) -> list[Any]:
         """Does what can be done for many mini-batches at once."""
         return mini_batches
@@ -80,10 +84,13 @@ class PlannedLoader(poptorch.DataLoader):
         options = poptorch.Options() if options is None else options
         if len(source) == 0:
             raise ValueError("The dataset is empty (got 0 graphs): at least one graph is needed.")
+        self._generator = kwargs.pop("generator", None)
         if sampler is None:
-            generator = kwargs.get("generator")
-            sampler = RandomSampler(source, generator=generator) if shuffle else SequentialSampler(source)
+            sampler = (
+                RandomSampler(source, generator=self._generator) if shuffle else SequentialSampler(source)
+            )
         self._plans = _PlanSampler(sampler, batch_sampler, make_plan, num_mini_batches(options), drop_last)
+        self._plans.requests = source.requests
         # Workers get the positions of graphs only, which are cheaper to send than what can be prepared.
         self._plans.prepare = source.prepare if num_workers == 0 else None
         super().__init__(
@@ -92,10 +99,18 @@ class PlannedLoader(poptorch.DataLoader):
             batch_size=None,
             sampler=self._plans,
             collate_fn=_as_it_is,
+            generator=torch.Generator(),
             num_workers=num_workers,
             persistent_workers=persistent_workers,
             **kwargs,
         )
+
+    def __iter__(self) -> Iterator[Any]:
+        # Torch draws a seed each time that it starts workers, but not for workers that persist. One draw for
+        # every epoch keeps the epochs after the first the same for any workers.
+        seed = torch.empty((), dtype=torch.int64).random_(generator=self._generator)
+        self.generator.manual_seed(int(seed))
+        return super().__iter__()
 
     @property
     def skipped(self) -> int:
@@ -127,6 +142,7 @@ class _PlanSampler(Sampler):
         self._running: Plan | None = None
         self._upcoming: Plan | None = None
         self._told: set[str] = set()
+        self.requests: Callable[[list[Tensor]], list[Any]] | None = None
         self.prepare: Callable[[list[Tensor]], list[Any]] | None = None
 
     def current(self) -> Plan:
@@ -170,7 +186,7 @@ class _PlanSampler(Sampler):
         self._running = None
         plan, self._upcoming = self.current(), None
         self._running = plan
-        mini_batches = plan.mini_batches()
+        mini_batches = plan.mini_batches() if self.requests is None else self.requests(plan.mini_batches())
         step = self._num_mini_batches
         for start in range(0, len(mini_batches), step * _CHUNK):
             chunk = mini_batches[start : start + step * _CHUNK]

@@ -87,7 +87,7 @@ def trim(
 
 def with_report(batch: Data, trimmed: Trimmed) -> Data:
     """Notes on a batch what was trimmed from it, so that a worker's report reaches the loader."""
-    if trimmed.batches:
+    if trimmed.of_batches:
         batch.stores[0]._trimmed = trimmed
     return batch
 
@@ -129,6 +129,15 @@ def trim_table(
     of_nodes, of_edges = (_total(before, level) for level in (NODE, EDGE))
     nodes, edges = of_nodes - _total(table, NODE), of_edges - _total(table, EDGE)
     return table, Trimmed(nodes, edges, int(nodes + edges > 0), of_nodes, of_edges, 1)
+
+
+def nothing_trimmed(table: GraphTable, graphs: Tensor) -> Trimmed:
+    """The report on a batch of some of the graphs that fits as it is."""
+    of_nodes, of_edges = (
+        sum(int(counts[graphs].sum()) for group, counts in table.counts.items() if group[0] == level)
+        for level in (NODE, EDGE)
+    )
+    return Trimmed(of_nodes=of_nodes, of_edges=of_edges, of_batches=1)
 
 
 def _total(table: GraphTable, level: str) -> int:
