@@ -8,7 +8,7 @@ from typing import Any, Callable
 import torch
 
 from .findings import Finding, Report, StaticGraphError
-from .tracing import static_compile, torch_is_new_enough
+from .tracing import StaticFunction, torch_is_new_enough
 
 
 class _Traced(Exception):
@@ -45,7 +45,8 @@ def _trace(model: Callable, inputs: tuple, kwargs: dict) -> tuple[list[Finding],
 
     model = copy.deepcopy(model) if isinstance(model, torch.nn.Module) else model
     random_state = torch.get_rng_state()
-    function = static_compile(model, stop)
+    needs_loss = isinstance(model, torch.nn.Module) and model.training
+    function = StaticFunction(model, stop, needs_loss)
     try:
         function(*inputs, **kwargs)
     except StaticGraphError as error:

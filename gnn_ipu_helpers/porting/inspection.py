@@ -11,10 +11,21 @@ from .findings import Place
 from .places import is_own, parse_stack
 from .replacements import replaced_by
 
+_ALIASES = {
+    "unique_consecutive": "unique",
+    "_unique2": "unique",
+    "unique_dim": "unique",
+    "argwhere": "nonzero",
+    "_unique_impl": "unique",
+    "_return_inverse": "unique",
+    "_return_counts": "unique",
+    "_return_output": "unique",
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """A node of the traced graph where a size or value enters that only the data decide.
+    """A place where a size or value enters the graph that only the data decide.
 
     `operation` is the name of the call, `frames` its stack (outermost first), `modules` the classes of the
     modules around it (outermost first).
@@ -47,10 +58,13 @@ def replaced_layers(graph_module: torch.fx.GraphModule) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for node in graph_module.graph.nodes:
         found = origin(node)
+        if not found.frames or not is_own(found.frames[-1].file):
+            continue  # a replacement that hands on to PyG's own code replaces nothing
         for frame in found.frames:
             original = replaced_by(frame.function) if is_own(frame.file) else None
             if original is not None:
                 names.setdefault(_layer_name(original, found.modules))
+                break
     return tuple(names)
 
 
@@ -84,11 +98,11 @@ def _is_bookkeeping(node: torch.fx.Node) -> bool:
 
 def _operation(node: torch.fx.Node) -> str:
     if node.op == "call_method":
-        return str(node.target)
+        return _ALIASES.get(str(node.target), str(node.target))
     name = getattr(node.target, "__name__", str(node.target))
-    if name == "getitem" and _has_boolean_index(node):
-        return "boolean indexing"
-    return name
+    if name == "getitem":
+        return "boolean indexing" if _has_boolean_index(node) else "loop"
+    return _ALIASES.get(name, name)
 
 
 def _has_boolean_index(node: torch.fx.Node) -> bool:

@@ -73,19 +73,24 @@ def _place(file: str, line, function: str) -> Place:
     return Place(file, int(line), function.strip(), linecache.getline(file, int(line)).strip())
 
 
+def relevant(frames: Sequence[Place]) -> list[Place]:
+    """`frames` without those of torch and of this package."""
+    return [f for f in frames if not is_own(f.file) and not os.path.realpath(f.file).startswith(_TORCH)]
+
+
 def locate(frames: Sequence[Place]) -> tuple[Place | None, Place | None]:
-    """`(user, cause)` of a stack, outermost frame first: the innermost line of the user's own, and the innermost
-    line of the library it calls, or None where the user's line is itself the cause.
+    """`(user, cause)` of a stack, outermost frame first: the innermost line of the user's own, and the
+    innermost line of the library it calls, or None where the user's line is itself the cause.
 
     Where no line is the user's (a library's model checked as it is), the outermost line stands for it.
     """
-    frames = [frame for frame in frames if not is_own(frame.file)]
+    frames = relevant(frames)
     if not frames:
         return None, None
-    own = [index for index, frame in enumerate(frames) if not is_library(frame.file)]
-    index = own[-1] if own else 0
-    inner = [frame for frame in frames[index + 1 :] if not os.path.realpath(frame.file).startswith(_TORCH)]
-    return frames[index], (inner[-1] if inner else None)
+    own = [number for number, frame in enumerate(frames) if not is_library(frame.file)]
+    number = own[-1] if own else 0
+    inner = frames[number + 1 :]
+    return frames[number], (inner[-1] if inner else None)
 
 
 def shown(file: str) -> str:

@@ -6,13 +6,17 @@ import contextlib
 import logging
 import types
 import warnings
-from typing import Any, Callable, Union
+from typing import Any, Callable, Iterable, Union
 
 import torch
 
+from .failures import origin_of_failure
 from .findings import Finding, StaticGraphError
-from .hints import explain, explain_failure
+from .hints import explain, is_known_in_library
 from .inspection import data_dependent_origins, numpy_origins, replaced_layers
+from .losses import graph_returns_loss, no_loss, result_has_loss
+from .padding import inputs_are_padded, polluted_statistics
+from .recording import record
 from .replacements import concerns_replacement, static_replacements
 
 OLDEST_TORCH = (2, 6)
@@ -25,7 +29,7 @@ def torch_is_new_enough() -> bool:
     return tuple(int(part) for part in torch.__version__.split(".")[:2]) >= OLDEST_TORCH
 
 
-def static_compile(function: Callable, backend: Backend = "inductor") -> Callable:
+def static_compile(function: Callable, backend: Backend = "inductor") -> StaticFunction:
     """Compile `function` (or a module) into exactly one static graph.
 
     The first call traces it, with PyG's dynamic-inside layers replaced, looks at the graph and raises
@@ -38,14 +42,18 @@ def static_compile(function: Callable, backend: Backend = "inductor") -> Callabl
             f"Compiling a static graph needs torch 2.6 or later (got {torch.__version__}): install a newer torch, "
             "or run on an IPU with the Poplar SDK's PopTorch."
         )
-    return _StaticFunction(function, backend)
+    return StaticFunction(function, backend)
 
 
-class _StaticFunction:
-    """The callable behind `static_compile`."""
+class StaticFunction:
+    """The callable that `static_compile` returns. With `needs_loss` it also requires that a loss is returned;
+    `replaced` names the PyG layers that run in a static version of ours, once traced."""
 
-    def __init__(self, function: Callable, backend: Backend):
+    def __init__(self, function: Callable, backend: Backend, needs_loss: bool = False):
+        self._function = function
         self._backend = backend
+        self._needs_loss = needs_loss
+        self._is_padded = False
         self._is_traced = False
         self.replaced: tuple[str, ...] = ()
         self._compiled = torch.compile(
@@ -59,10 +67,27 @@ class _StaticFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._is_traced:
             return self._run(*args, **kwargs)
+        self._is_padded = inputs_are_padded(self._function, args, kwargs)
         with _tracing():
-            result = _translated(self._compiled, args, kwargs)
+            try:
+                result = self._compiled(*args, **kwargs)
+            except Exception as error:
+                raise self._translated(error, args, kwargs) from None
         self._is_traced = True
         return result
+
+    def _translated(self, error: Exception, args: tuple, kwargs: dict) -> Exception:
+        """The error to raise for one met while tracing."""
+        if isinstance(error, torch._dynamo.exc.BackendCompilerFailed):
+            return error.inner_exception if isinstance(error.inner_exception, StaticGraphError) else error
+        result, origins = record(self._function, args, kwargs)
+        findings = distinct(explain(origin) for origin in filter(is_known_in_library, origins))
+        findings = distinct([explain(origin_of_failure(error)), *findings])
+        if len(findings) > 1:  # a failure without a place says less than the places
+            findings = [finding for finding in findings if finding.file]
+        if self._needs_loss and not result_has_loss(self._function, result):
+            findings.append(no_loss(self._function))
+        return StaticGraphError(findings)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         with torch.compiler.set_stance("fail_on_recompile"):
@@ -75,9 +100,13 @@ class _StaticFunction:
 
     def _inspect_and_compile(self, graph_module: torch.fx.GraphModule, example_inputs: list[torch.Tensor]):
         findings = graph_findings(graph_module)
-        self.replaced = replaced_layers(graph_module)
+        if self._is_padded:
+            findings += distinct(polluted_statistics(graph_module))
+        if self._needs_loss and not graph_returns_loss(graph_module):
+            findings.append(no_loss(self._function))
         if findings:
             raise StaticGraphError(findings)
+        self.replaced = replaced_layers(graph_module)
         compiler = self._backend
         if isinstance(compiler, str):
             compiler = torch._dynamo.lookup_backend(compiler)
@@ -85,13 +114,14 @@ class _StaticFunction:
 
 
 def graph_findings(graph_module: torch.fx.GraphModule) -> list[Finding]:
-    """What in a traced graph is not static, one finding per line of the user and kind, in the order of the code."""
-    findings: dict[tuple, Finding] = {}
-    for origins in (data_dependent_origins, numpy_origins):
-        for found in origins(graph_module):
-            finding = explain(found)
-            findings.setdefault((finding.file, finding.line, finding.remedy), finding)
-    return list(findings.values())
+    """What in a traced graph is not static, in the order of the code."""
+    origins = [*data_dependent_origins(graph_module), *numpy_origins(graph_module)]
+    return distinct(explain(origin) for origin in origins)
+
+
+def distinct(findings: Iterable[Finding]) -> list[Finding]:
+    """`findings` without repetitions: one per line of the user and remedy, the first of each."""
+    return list({(f.file, f.line, f.remedy): f for f in reversed(list(findings))}.values())[::-1]
 
 
 @contextlib.contextmanager
@@ -106,22 +136,9 @@ def _tracing():
         "ignore_logging_functions": {warnings.warn, *_LOGGING},
     }
     known = {name: value for name, value in settings.items() if hasattr(torch._dynamo.config, name)}
-    with static_replacements(), torch._dynamo.config.patch(known):
+    with static_replacements(), torch._dynamo.config.patch(known), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"torch\._dynamo")
         yield
-
-
-def _translated(compiled: Callable, args: tuple, kwargs: dict) -> Any:
-    try:
-        return compiled(*args, **kwargs)
-    except torch._dynamo.exc.BackendCompilerFailed as error:
-        if isinstance(error.inner_exception, StaticGraphError):
-            raise error.inner_exception from None
-        raise
-    except (
-        torch._dynamo.exc.TorchDynamoException,
-        torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode,
-    ) as error:
-        raise StaticGraphError([explain_failure(error)]) from None
 
 
 def _with_own_code(function: Callable) -> Callable:

@@ -1,0 +1,102 @@
+"""Running a model eagerly while noting every operation that a static graph cannot hold.
+
+A trace ends at the first operation that it cannot take; this sees those behind it, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import traceback
+import warnings
+from typing import Any, Callable
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from .inspection import Origin
+from .places import from_summary
+
+_READS = {
+    "__bool__": "branch",
+    "__int__": "item",
+    "__float__": "item",
+    "__index__": "loop",
+    "item": "item",
+    "tolist": "tolist",
+    "numpy": "numpy",
+    "__array__": "numpy",
+    "__repr__": "print",
+    "__format__": "print",
+    "nonzero": "nonzero",
+    "argwhere": "nonzero",
+    "unique": "unique",
+    "unique_consecutive": "unique",
+    "masked_select": "masked_select",
+    "bincount": "bincount",
+}
+
+
+class _Recorder(TorchFunctionMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.origins: list[Origin] = []
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        operation = _operation(getattr(function, "__name__", ""), args, kwargs)
+        if operation is not None:
+            self.origins.append(Origin(operation, _stack(), []))
+        return function(*args, **kwargs)
+
+
+def _operation(name: str, args: tuple, kwargs: dict) -> str | None:
+    if name == "__getitem__":
+        index = args[1] if isinstance(args[1], tuple) else (args[1],)
+        is_mask = any(isinstance(part, torch.Tensor) and part.dtype == torch.bool for part in index)
+        return "boolean indexing" if is_mask else None
+    if name == "where":
+        return "where" if len(args) + len(kwargs) == 1 else None
+    if name == "repeat_interleave":
+        repeats = kwargs.get("repeats", args[-1])
+        is_data = isinstance(repeats, torch.Tensor) and kwargs.get("output_size") is None
+        return "repeat_interleave" if is_data else None
+    return _READS.get(name)
+
+
+def _stack() -> list:
+    """The frames from the model's call on, outermost first."""
+    frames = from_summary(traceback.extract_stack()[:-2])
+    start = max((number for number, frame in enumerate(frames) if frame.function == _run.__name__), default=0)
+    return frames[start + 1 :]
+
+
+def record(function: Callable, args: tuple, kwargs: dict) -> tuple[Any, list[Origin]]:
+    """The result of `function(*args, **kwargs)` and the operations in it that read values or sizes from data.
+
+    Works on a copy of a module, without gradients, and leaves the random state as it was. An exception that the model
+    itself raises comes through.
+    """
+    function = _copied(function) if isinstance(function, torch.nn.Module) else function
+    args, kwargs = _copied((args, kwargs))
+    recorder = _Recorder()
+    random_state = torch.get_rng_state()
+    try:
+        result = _run(recorder, function, args, kwargs)
+    finally:
+        torch.set_rng_state(random_state)
+    return result, recorder.origins
+
+
+def _copied(value: Any) -> Any:
+    try:
+        return copy.deepcopy(value)
+    except RuntimeError:  # a tensor in the middle of a graph of gradients
+        return value
+
+
+def _run(recorder: _Recorder, function: Callable, args: tuple, kwargs: dict) -> Any:
+    with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(), recorder:
+        warnings.simplefilter("ignore")
+        return function(*args, **kwargs)
