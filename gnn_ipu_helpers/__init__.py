@@ -7,21 +7,25 @@ so that the loaders can be used without what those need.
 from ._backend import backend, compile_count, poptorch, settings_without_effect
 from .batching import (
     DataLoader,
+    FixedSizeClusterLoader,
     FixedSizeDataLoader,
+    FixedSizeNeighborLoader,
     FixedSizeOptions,
     FixedSizeStrategy,
     OverSizeStrategy,
     efficiency,
+    neighbor_loader,
+    partition,
 )
-from .batching.neighbor_loader import neighbor_loader
-from .batching.partitioning import partition
 from .porting import check
 
 __version__ = "0.1.0"
 
 __all__ = [
     "DataLoader",
+    "FixedSizeClusterLoader",
     "FixedSizeDataLoader",
+    "FixedSizeNeighborLoader",
     "FixedSizeOptions",
     "FixedSizeStrategy",
     "OverSizeStrategy",

@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import torch
 import torch_geometric.typing
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.loader import NeighborLoader
 from torch_geometric.sampler.base import SubgraphType
 
-from .sampling import FanOuts, VectorisedNeighborSampler, check_range
+from .input_nodes import check_input_nodes
+from .options import FixedSizeOptions
+from .padding import largest_fill
+from .sampling import FanOuts, VectorisedNeighborSampler
+from .schema import NODE
+from .strategies import OverSizeStrategy
+from .subgraph_loader import FixedSizeSubgraphLoader, SubgraphSource, for_graph, subgraph_schema
+
+# Arguments of NeighborLoader that say how to sample; all others are for the loader around it.
+_SAMPLING_ARGUMENTS = set(inspect.signature(NeighborLoader).parameters) - {
+    "data",
+    "num_neighbors",
+    "input_nodes",
+    "kwargs",
+}
+
+# What PyG notes on a sample about how it was made: of no fixed size, or added by 'finish'.
+_NOT_FOR_BATCHES = ("batch", "batch_size", "input_id", "num_sampled_edges", "num_sampled_nodes", "seed_time")
+
+# How many batches to look at for a fixed size.
+_NUM_PROBES = 100
 
 
 def neighbor_loader(
@@ -32,7 +53,7 @@ def neighbor_loader(
             graph a node type or ``(node_type, indices or mask)``.
         kwargs: further arguments of ``NeighborLoader`` such as ``batch_size``, ``replace``, ``shuffle``.
     """
-    _check_input_nodes(data, input_nodes)
+    check_input_nodes(data, input_nodes)
     subgraph_type = SubgraphType(kwargs.get("subgraph_type", "directional"))
     sampler_is_given = kwargs.get("neighbor_sampler") is not None
     if not sampler_is_given and not _pyg_lib_can_sample(subgraph_type):
@@ -52,60 +73,119 @@ def neighbor_loader(
     return NeighborLoader(data, num_neighbors, input_nodes=input_nodes, **kwargs)
 
 
-def _check_input_nodes(data: Data | HeteroData, input_nodes: Any) -> None:
-    """Raises if ``input_nodes`` cannot be the seeds of a neighbour loader over ``data``."""
-    nodes, num_nodes, where = input_nodes, None, ""
-    if isinstance(data, HeteroData):
-        node_type, nodes = _split_hetero_input(data, input_nodes)
-        num_nodes, where = data[node_type].num_nodes, f" of type '{node_type}'"
-    elif isinstance(data, Data):
-        num_nodes = data.num_nodes
-    else:
-        raise TypeError(
-            f"Neighbours are sampled from one 'Data' or 'HeteroData' (got '{type(data).__name__}')."
+class FixedSizeNeighborLoader(FixedSizeSubgraphLoader):
+    """Samples the neighbourhood of some seeds at a time and pads it to a fixed size.
+
+    The nodes of a batch are the seeds, then their sampled neighbours, then padding; ``n_id`` and ``e_id``
+    name them in ``data``. ``batch_size`` and the shape of ``input_id``, ``[batch_size]``, are the same for
+    every batch. The last batch of an epoch may hold fewer seeds: ``seeds_mask`` ``[num_nodes]`` is True for
+    the nodes that are seeds, and the end of ``input_id`` is then -1. A loss over the seeds alone, static and
+    right for every batch::
+
+        target = torch.where(batch.seeds_mask, batch.y, -100)
+        loss = F.cross_entropy(model(batch.x, batch.edge_index), target)
+
+    In a heterogeneous graph, ``batch_size``, ``input_id`` and ``seeds_mask`` belong to the seeds' node type.
+
+    Trimming drops the nodes and edges farthest from the seeds and never a seed; ``loader.trimmed`` tells how
+    much the current or last epoch lost. The same seed of torch gives the same batches for any number of
+    workers.
+
+    Args:
+        data: One graph.
+        num_neighbors: The fan-out of every hop, ``[10, 10]`` for example, or such a list per edge type; -1
+            takes all neighbours.
+        input_nodes: The seeds: indices, a mask ``[num_nodes]`` or None for all nodes; for a heterogeneous
+            graph a node type or ``(node_type, indices or mask)``.
+        batch_size: Seeds in a mini-batch.
+        fixed_size_options: The size that every mini-batch is padded to. By default it is found by sampling,
+            so that the largest of 100 batches fits.
+        over_size_strategy: What to do with samples that are too large.
+        add_pad_masks: Add ``nodes_mask``, ``edges_mask`` and ``graphs_mask``, True where real.
+        options: A ``poptorch.Options``: how many mini-batches make up a combined batch.
+        kwargs: Arguments of PyG's ``NeighborLoader`` that are about sampling, such as ``replace``, and of
+            ``poptorch.DataLoader``, such as ``shuffle`` or ``num_workers``.
+    """
+
+    def __init__(
+        self,
+        data: Data | HeteroData,
+        num_neighbors: FanOuts,
+        input_nodes: Any = None,
+        batch_size: int = 1,
+        fixed_size_options: FixedSizeOptions | None = None,
+        over_size_strategy: OverSizeStrategy = OverSizeStrategy.TrimNodesAndEdges,
+        add_pad_masks: bool = True,
+        options: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        if kwargs.get("disjoint"):
+            raise ValueError(
+                "A fixed-size batch holds one subgraph around all its seeds: 'disjoint' cannot be True. "
+                "Use 'neighbor_loader' for a subgraph of each seed."
+            )
+        sampling = {name: kwargs.pop(name) for name in _SAMPLING_ARGUMENTS if name in kwargs}
+        samples = neighbor_loader(data, num_neighbors, input_nodes, batch_size=batch_size, **sampling)
+        with torch.random.fork_rng(devices=[]):
+            source = _Neighbourhoods(samples)
+            if fixed_size_options is None:
+                fixed_size_options = FixedSizeOptions.from_loader(samples, sample_limit=_NUM_PROBES)
+        fixed_size_options = for_graph(fixed_size_options, data)
+        source.check_room(fixed_size_options)
+        super().__init__(
+            source, fixed_size_options, batch_size, over_size_strategy, add_pad_masks, options, **kwargs
         )
-    if nodes is None:
-        return
-    if not isinstance(nodes, torch.Tensor):
-        nodes = _as_index_tensor(nodes)
-    if nodes.dtype == torch.bool and nodes.shape != (num_nodes,):
-        raise ValueError(
-            f"A mask as 'input_nodes' needs one entry for each of the {num_nodes} nodes{where} "
-            f"(got shape {list(nodes.shape)})."
+
+
+class NeighborBatch(Batch):
+    """A homogeneous batch whose ``batch_size`` counts seeds, where PyG's own counts graphs."""
+
+    @property
+    def batch_size(self) -> int:
+        """How many nodes at the front have room for seeds."""
+        return self["batch_size"]
+
+
+class _Neighbourhoods(SubgraphSource):
+    """Subgraphs around seeds, made by PyG's ``NeighborLoader``."""
+
+    def __init__(self, samples: NeighborLoader) -> None:
+        super().__init__(len(samples.dataset))
+        self._samples = samples
+        self._batch_size = samples.batch_size
+        self._seed_type = samples.input_data.input_type
+        probe = self.sample(list(range(min(self._batch_size, len(self)))))
+        self.schema = subgraph_schema(samples.data, probe, _NOT_FOR_BATCHES)
+        if not self.schema.is_hetero:
+            batch_class = type(NeighborBatch(_base_cls=self.schema.data_class))
+            self.schema = self.schema._replace(data_class=batch_class)
+
+    def sample(self, items: list[int]) -> Data | HeteroData:
+        return self._samples(torch.as_tensor(items))
+
+    def num_protected_nodes(self, num_items: int) -> dict[str | None, int]:
+        return {self._seed_type: num_items}
+
+    def check_room(self, options: FixedSizeOptions) -> None:
+        """Raises unless all seeds of a mini-batch fit."""
+        room = largest_fill((NODE, self._seed_type), options)
+        if room < self._batch_size:
+            raise ValueError(
+                f"batch_size={self._batch_size} seeds do not fit a batch: num_nodes={room + 1} leaves room for "
+                f"{room} (one is padding). Raise num_nodes to at least {self._batch_size + 1}."
+            )
+
+    def finish(self, batch: Batch, sample: Data | HeteroData) -> Batch:
+        store, sampled = (
+            graph.stores[0] if self._seed_type is None else graph[self._seed_type]
+            for graph in (batch, sample)
         )
-    if nodes.dtype not in (torch.bool, torch.int64, torch.int32) or nodes.dim() != 1:
-        raise TypeError(
-            f"'input_nodes' needs to be a mask or node indices in one dimension "
-            f"(got {nodes.dtype} of shape {list(nodes.shape)})."
-        )
-    if nodes.numel() == 0 or (nodes.dtype == torch.bool and not bool(nodes.any())):
-        raise ValueError(f"'input_nodes' selects no node{where}: nothing to sample. Select at least one.")
-    if nodes.dtype != torch.bool:
-        check_range(nodes, num_nodes, f"'input_nodes'{where}")
-
-
-def _split_hetero_input(data: HeteroData, input_nodes: Any) -> tuple[str, Any]:
-    pair = (input_nodes, None) if isinstance(input_nodes, str) else input_nodes
-    if not isinstance(pair, (tuple, list)) or len(pair) != 2 or pair[0] not in data.node_types:
-        raise ValueError(
-            f"'input_nodes' of a heterogeneous graph needs to be a node type or (type, indices or mask), "
-            f"with a type out of {data.node_types} (got {_short(input_nodes)})."
-        )
-    return pair[0], pair[1]
-
-
-def _as_index_tensor(nodes: Any) -> torch.Tensor:
-    try:
-        return torch.tensor(nodes, dtype=torch.long)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(
-            f"'input_nodes' needs to be a mask or node indices in one dimension (got {_short(nodes)})."
-        ) from error
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+        input_id = torch.full((self._batch_size,), -1)
+        input_id[: sampled.batch_size] = sampled.input_id
+        store["seeds_mask"] = torch.arange(len(store["batch"])) < sampled.batch_size
+        store["batch_size"] = self._batch_size
+        store["input_id"] = input_id
+        return batch
 
 
 def _pyg_lib_can_sample(subgraph_type: SubgraphType) -> bool:
