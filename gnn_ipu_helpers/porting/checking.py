@@ -8,6 +8,7 @@ from typing import Any, Callable
 import torch
 
 from .findings import Finding, Report, StaticGraphError
+from .lazy import has_uninitialised_parameters, initialise, uninitialised
 from .tracing import StaticFunction, torch_is_new_enough
 
 
@@ -45,15 +46,19 @@ def _trace(model: Callable, inputs: tuple, kwargs: dict) -> tuple[list[Finding],
 
     model = copy.deepcopy(model) if isinstance(model, torch.nn.Module) else model
     random_state = torch.get_rng_state()
+    findings = []
+    if has_uninitialised_parameters(model):
+        findings.append(uninitialised(model))
+        initialise(model, inputs, kwargs)
     needs_loss = isinstance(model, torch.nn.Module) and model.training
     function = StaticFunction(model, stop, needs_loss)
     try:
         function(*inputs, **kwargs)
     except StaticGraphError as error:
-        return error.findings, ()
+        return findings + error.findings, ()
     except torch._dynamo.exc.BackendCompilerFailed as error:
         if not isinstance(error.inner_exception, _Traced):
             raise
     finally:
         torch.set_rng_state(random_state)
-    return [], function.replaced
+    return findings, function.replaced

@@ -6,6 +6,8 @@ import dataclasses
 import re
 from typing import NamedTuple, Sequence
 
+import torch_geometric.nn
+
 from .findings import Finding, Place
 from .inspection import Origin
 from .places import is_library, is_pyg, locate, relevant, shown
@@ -280,7 +282,10 @@ def _hint_of_frame(frame: Place) -> Hint | None:
 
 
 def _refined(hint: Hint, frames: Sequence[Place]) -> Hint:
-    is_aggregation = any("nn/aggr/" in frame.file.replace("\\", "/") for frame in frames)
+    files = [frame.file.replace("\\", "/") for frame in frames]
+    if any("nn/conv/" in file for file in files) and files[-1].endswith("utils/loop.py"):
+        return _SELF_LOOPS
+    is_aggregation = any("nn/aggr/" in file for file in files)
     return _MAX_ELEMENTS if is_aggregation and "max_num_nodes" in frames[-1].source else hint
 
 
@@ -294,11 +299,13 @@ def _name(origin: Origin, frames: Sequence[Place]) -> str:
         return layers[0]
     class_name = re.search(r"/(\w+)\.py$", frames[0].file.replace("\\", "/"))
     is_method = frames[0].function in ("forward", "__call__")
-    return _camel(class_name.group(1)) if is_method and class_name else frames[0].function
+    return _class_in(class_name.group(1)) if is_method and class_name else frames[0].function
 
 
-def _camel(stem: str) -> str:
-    return "".join(part[:1].upper() + part[1:] for part in stem.split("_"))
+def _class_in(stem: str) -> str:
+    """The class of PyG that a file is named after, such as GATConv for gat_conv."""
+    names = {name.lower(): name for name in dir(torch_geometric.nn)}
+    return names.get(stem.replace("_", ""), names.get(f"{stem}ing".replace("_", ""), stem))
 
 
 def _operation_hint(origin: Origin) -> tuple[Hint, str]:

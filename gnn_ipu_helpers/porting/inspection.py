@@ -9,7 +9,7 @@ import torch
 
 from .findings import Place
 from .places import is_own, parse_stack
-from .replacements import replaced_by
+from .replacements import print_while_tracing, replaced_by
 
 _ALIASES = {
     "unique_consecutive": "unique",
@@ -40,10 +40,19 @@ def data_dependent_origins(graph_module: torch.fx.GraphModule) -> Iterator[Origi
     """Every node of the graph that brings in a symbol of its own, in the order of the code."""
     known: set[Any] = set()
     for node in graph_module.graph.nodes:
-        symbols = _symbols(node.meta.get("example_value"))
+        symbols = _symbols(node.meta.get("example_value")) | set(node.meta.get("unbacked_bindings") or ())
         if symbols - known and not _is_bookkeeping(node):
             yield origin(node)
         known |= symbols
+
+
+def host_origins(graph_module: torch.fx.GraphModule) -> Iterator[Origin]:
+    """Every node that hands values to the host: an assertion on data, or a `print` of a tensor."""
+    for node in graph_module.graph.nodes:
+        if "_assert_async" in str(node.target):
+            found = origin(node)
+            is_print = any(frame.function == print_while_tracing.__name__ for frame in found.frames)
+            yield dataclasses.replace(found, operation="print" if is_print else "assert")
 
 
 def numpy_origins(graph_module: torch.fx.GraphModule) -> Iterator[Origin]:
@@ -85,7 +94,8 @@ def _symbols(value: Any) -> set[Any]:
     if isinstance(value, torch.Tensor):
         return _symbols(tuple(value.shape)) if value.layout == torch.strided else set()
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        return set(value.node.expr.free_symbols)
+        # The expression as it was made: a later comparison with a constant hides that the data decided it.
+        return set(value.node._expr.free_symbols)
     if isinstance(value, (tuple, list)):
         return set().union(*(_symbols(item) for item in value))
     return set()

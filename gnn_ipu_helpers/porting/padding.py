@@ -131,8 +131,15 @@ def _norms_without_batch(graph_module: torch.fx.GraphModule) -> Iterator[Origin]
             ):
                 calls.setdefault(key, []).append(node)
     for nodes in calls.values():
-        names = {str(getattr(node.target, "__name__", node.target)) for node in nodes}
-        uses_groups = any("scatter" in name or "index" in name for name in names)
-        is_per_row = names & {"layer_norm"}
-        if not uses_groups and not is_per_row:
+        if _runs_over_all_rows(nodes):
             yield origin(nodes[-1])
+
+
+def _runs_over_all_rows(nodes: list[torch.fx.Node]) -> bool:
+    """Whether a norm was called without `batch`: it groups by nothing, or by zeros that it made itself."""
+    names = {str(getattr(node.target, "__name__", node.target)) for node in nodes}
+    if "layer_norm" in names:
+        return False
+    made = [node.meta.get("example_value") for node in nodes if node.target == "new_zeros"]
+    groups_by_zeros = any(value.dtype == torch.long and value.dim() == 1 for value in made)
+    return groups_by_zeros or not any("scatter" in name or "index" in name for name in names)

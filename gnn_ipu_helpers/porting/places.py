@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import os
 import re
@@ -91,6 +92,18 @@ def locate(frames: Sequence[Place]) -> tuple[Place | None, Place | None]:
     number = own[-1] if own else 0
     inner = frames[number + 1 :]
     return frames[number], (inner[-1] if inner else None)
+
+
+def forward_place(model: torch.nn.Module) -> Place:
+    """The line where the model's `forward` begins; an empty place where there is no source."""
+    forward = type(model).forward
+    try:
+        lines, first = inspect.getsourcelines(forward)
+        file = inspect.getsourcefile(forward) or ""
+    except (OSError, TypeError):
+        return Place("", 0)
+    number = next((n for n, line in enumerate(lines) if line.lstrip().startswith("def ")), 0)
+    return Place(file, first + number, "forward", lines[number].strip())
 
 
 def shown(file: str) -> str:

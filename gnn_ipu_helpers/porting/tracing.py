@@ -6,6 +6,7 @@ import contextlib
 import logging
 import types
 import warnings
+from itertools import chain
 from typing import Any, Callable, Iterable, Union
 
 import torch
@@ -13,7 +14,8 @@ import torch
 from .failures import origin_of_failure
 from .findings import Finding, StaticGraphError
 from .hints import explain, is_known_in_library
-from .inspection import data_dependent_origins, numpy_origins, replaced_layers
+from .inspection import data_dependent_origins, host_origins, numpy_origins, replaced_layers
+from .lazy import has_uninitialised_parameters, uninitialised
 from .losses import graph_returns_loss, no_loss, result_has_loss
 from .padding import inputs_are_padded, polluted_statistics
 from .recording import record
@@ -67,6 +69,8 @@ class StaticFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._is_traced:
             return self._run(*args, **kwargs)
+        if has_uninitialised_parameters(self._function):
+            raise StaticGraphError([uninitialised(self._function)])
         self._is_padded = inputs_are_padded(self._function, args, kwargs)
         with _tracing():
             try:
@@ -115,7 +119,9 @@ class StaticFunction:
 
 def graph_findings(graph_module: torch.fx.GraphModule) -> list[Finding]:
     """What in a traced graph is not static, in the order of the code."""
-    origins = [*data_dependent_origins(graph_module), *numpy_origins(graph_module)]
+    origins = chain.from_iterable(
+        look(graph_module) for look in (data_dependent_origins, host_origins, numpy_origins)
+    )
     return distinct(explain(origin) for origin in origins)
 
 

@@ -1,15 +1,18 @@
 """Static versions of PyG code that is dynamic inside though its result is not, in force while compiling."""
 
-from . import aggregations, convolutions, models, norms, points, recurrent, relations, splines
+from . import aggregations, convolutions, dense, models, norms, points, recurrent, relations, splines
+from .host import print_while_tracing
 from .scope import concerns_replacement, replaced_by, static_replacements
 
 __all__ = [
     "aggregations",
     "concerns_replacement",
     "convolutions",
+    "dense",
     "models",
     "norms",
     "points",
+    "print_while_tracing",
     "recurrent",
     "relations",
     "replaced_by",
