@@ -13,10 +13,9 @@ from torch_geometric.data import Batch, Data
 from .collating import Collator
 from .in_memory import table_of_dataset
 from .options import FixedSizeOptions
-from .packing import pack
 from .padding import Prepared, fits
 from .planned_loader import BatchSource, PlannedLoader
-from .planning import Budgets, Plan, pad_to_max, stream_pack, without_misfits
+from .planning import Budgets, Plan, pack, pad_to_max, stream_pack, without_misfits
 from .schema import Group, Schema
 from .sizes import scan
 from .strategies import FixedSizeStrategy, OverSizeStrategy

@@ -9,6 +9,7 @@ from typing import Any, Dict, Union
 from torch_geometric.data import HeteroData
 from torch_geometric.typing import EdgeType, NodeType
 
+from .budgeting import choose_budgets
 from .schema import EDGE, GRAPH, NODE, Group
 from .sizes import sizes_of
 
@@ -135,6 +136,37 @@ class FixedSizeOptions:
         return cls._from_budgets(room, num_graphs=num_graphs + 1)
 
     @classmethod
+    def for_packing(
+        cls, dataset: Any, num_nodes: int | None = None, num_graphs: int | None = None
+    ) -> FixedSizeOptions:
+        """Options whose budgets are filled almost completely by ``FixedSizeStrategy.Pack``.
+
+        Give the size that you wish for, either as nodes or as graphs; the other budgets are chosen for the
+        dataset so that the padded batches of an epoch are as small as possible in all. The result says in its
+        ``repr`` what it expects.
+
+        Args:
+            dataset: The graphs.
+            num_nodes: Nodes in a padded batch (of all types together, if heterogeneous).
+            num_graphs: Graphs in a padded batch, including one padding graph.
+        """
+        if (num_nodes is None) == (num_graphs is None):
+            raise ValueError(
+                "for_packing needs the wished size of a batch either as num_nodes or as num_graphs "
+                f"(got num_nodes={num_nodes!r}, num_graphs={num_graphs!r})."
+            )
+        sizes = sizes_of(dataset)
+        if num_graphs is not None:
+            choice = choose_budgets(sizes, num_graphs=_num_graphs("num_graphs", num_graphs) - 1)
+        else:
+            choice = choose_budgets(sizes, num_nodes=_count("num_nodes", num_nodes, least=2) - 1)
+        options = cls._from_budgets(
+            {group: count + 1 for group, count in choice.room.items()}, choice.num_graphs + 1
+        )
+        options._explanation = f", chosen for packing: {choice.explanation}"
+        return options
+
+    @classmethod
     def _from_budgets(cls, room: dict[Group, int], num_graphs: int) -> FixedSizeOptions:
         if (NODE, None) in room:
             return cls(max(room[NODE, None], 2), room[EDGE, None], num_graphs)
@@ -160,8 +192,8 @@ class FixedSizeOptions:
             f"num_edges={self.num_edges} (At least one edge reserved for padding), "
             f"num_graphs={self.num_graphs} (At least one graph reserved for padding), "
             f"node_pad_value={self.node_pad_value}, edge_pad_value={self.edge_pad_value}, "
-            f"graph_pad_value={self.graph_pad_value}, pad_graph_defaults={self.pad_graph_defaults})"
-            f"{self._explanation}"
+            f"graph_pad_value={self.graph_pad_value}, pad_graph_defaults={self.pad_graph_defaults}"
+            f"{self._explanation})"
         )
 
 

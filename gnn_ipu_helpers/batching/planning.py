@@ -5,10 +5,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import NamedTuple, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from .options import FixedSizeOptions
+from .packing import assign_packs
 from .padding import kind_of, largest_fill
 from .schema import EDGE, Group
 
@@ -116,6 +118,15 @@ def stream_pack(order: Tensor, budgets: Budgets) -> Plan:
         sizes.append(end - start)
         start = end
     return Plan(order, sizes)
+
+
+def pack(order: Tensor, budgets: Budgets) -> Plan:
+    """Packs planned under all budgets at once; within a pack, graphs keep the given order."""
+    if len(order) == 0:
+        return Plan(order, [])
+    sizes = torch.cat([budgets.sizes[order], torch.ones(len(order), 1, dtype=torch.long)], dim=1).numpy()
+    packs = torch.from_numpy(assign_packs(sizes, np.append(budgets.room.numpy(), budgets.num_graphs)))
+    return Plan(order[packs.argsort(stable=True)], packs.bincount().tolist())
 
 
 def combined(plan: Plan, num_mini_batches: int, drop_last: bool) -> Plan:
