@@ -50,6 +50,10 @@ class Contents:
     @classmethod
     def of(cls, batch: Any) -> Contents:
         """Read a PyG batch or a fixed-size batch; a single ``Data`` counts as a batch of one."""
+        if hasattr(batch, "node_types"):
+            raise ValueError(
+                "one node type can be drawn as a batch (got a heterogeneous one); use schema() instead"
+            )
         edge_index = as_array(batch.edge_index)
         if edge_index.shape[0] != 2:
             raise ValueError(
@@ -385,9 +389,8 @@ def _padding_patch() -> Patch:
 def _batch_alt(title: str, contents: Contents, num_shown: int) -> str:
     drawn = "" if num_shown == contents.num_graphs else f" {num_shown} of the graphs are drawn."
     padding = int((~contents.real_graphs).sum())
+    its = "its" if padding == 1 else "their"
     grey = (
-        f" {counted(padding, 'padding graph')} in hatched grey, its edges self-loops on its first node."
-        if padding
-        else ""
+        f" {counted(padding, 'padding graph')} in hatched grey, {its} edges self-loops on {its} first node."
     )
-    return f"{title}: {contents.in_words()}.{drawn}{grey}"
+    return f"{title}: {contents.in_words()}.{drawn}{grey if padding else ''}"

@@ -286,8 +286,8 @@ def embedding(
                 s=size,
                 color=colour(number),
                 marker=marker(number),
-                alpha=0.7,
-                linewidth=0,
+                edgecolor="white",
+                linewidth=0.3,
                 label=called[number],
             )
         axes.set_xticks([])

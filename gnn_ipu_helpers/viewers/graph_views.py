@@ -38,10 +38,14 @@ def subgraph(batch: Any, *, title: str | None = None, alt: str | None = None) ->
         title: words above the drawing.
         alt: alternative text, instead of the counts in words.
     """
+    if hasattr(batch, "node_types"):
+        raise ValueError(
+            "one node type can be drawn as a sample (got a heterogeneous one); use schema() instead"
+        )
     seeds = getattr(batch, "batch_size", None)
     if seeds is None:
         raise ValueError(
-            "a neighbour batch with its `batch_size` is needed (got a batch without); use NeighborLoader"
+            "a neighbour batch is needed, which has `batch_size` (got one without); use NeighborLoader"
         )
     edges = as_array(batch.edge_index)
     real_nodes = _real(batch, "nodes_mask", int(batch.num_nodes))
@@ -59,13 +63,13 @@ def subgraph(batch: Any, *, title: str | None = None, alt: str | None = None) ->
         _draw_rings(axes, layouts.in_rings(hops, edges), hops, edges)
         axes.set_title(title or _subgraph_words(num_nodes, edges.shape[1], padding))
         figure.legend(loc="outside lower center", ncol=min(4, len(by_hop) + 1))
-    rings = listed(
-        [
-            f"{count:,} at {_hop_name(hop)}" if hop else counted(count, "seed")
-            for hop, count in enumerate(by_hop)
-        ]
-    )
-    words = f"{_subgraph_words(num_nodes, edges.shape[1], padding)}. In rings: {rings}."
+    rings = [
+        f"{count:,} at {_hop_name(hop)}" if hop else counted(count, "seed")
+        for hop, count in enumerate(by_hop)
+    ]
+    lost = int((hops < 0).sum())
+    words = f"{_subgraph_words(num_nodes, edges.shape[1], padding)}. In rings: {listed(rings)}"
+    words += f"; {lost:,} not connected to a seed." if lost else "."
     return Picture(figure, alt or f"{title + '. ' if title else 'Sampled neighbourhood: '}{words}")
 
 
@@ -199,7 +203,7 @@ def _draw_relation(
                 mutation_scale=12, color=INK, linewidth=1.4,
             )
         )  # fmt: skip
-        axes.text(*bottom - [0, 0.12], f"{name}\n{count:,} edges", ha="center", va="top", fontsize=8.5)
+        axes.text(*bottom - [0, 0.16], f"{name}\n{count:,} edges", ha="center", va="top", fontsize=8.5)
         return
     again = sum((other[0], other[2]) == (source, target) for other in earlier)
     along = (end - start) / np.linalg.norm(end - start)

@@ -11,6 +11,7 @@ from typing import Any, Sequence
 import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 # Okabe and Ito's palette without its yellow, which is too pale for lines on white; neighbours differ in
@@ -95,6 +96,11 @@ class Picture(Page):
     """
 
     def __init__(self, figure: Figure, alt: str) -> None:
+        # Laid out once: laying out again with every rendering would shift things by a pixel.
+        with styled():
+            if figure.get_layout_engine() is not None:
+                figure.get_layout_engine().execute(figure)
+        figure.set_layout_engine("none")
         self.figure = figure
         self.alt = alt
 
@@ -176,12 +182,22 @@ def _render_png(figure: Figure) -> bytes:
     with styled():
         figure.savefig(drawn, format="png", dpi=_DPI, metadata={"Software": None})
     drawn.seek(0)
-    # A palette makes a third of the size of true colour; an octree keeps colours that are rare.
     image = Image.open(drawn).convert("RGB")
-    image = image.quantize(_PALETTE_SIZE, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    image = image.quantize(palette=_palette(image), dither=Image.Dither.NONE)
     packed = io.BytesIO()
     image.save(packed, format="PNG", optimize=True)
     return packed.getvalue()
+
+
+def _palette(image: Any) -> Any:
+    """Few colours make a third of the size of true colour; ours are among them, however rarely drawn."""
+    from PIL import Image
+
+    frequent = image.quantize(_PALETTE_SIZE - len(COLOURS), method=Image.Quantize.FASTOCTREE)
+    ours = [round(255 * part) for shade in COLOURS for part in to_rgb(shade)]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(frequent.getpalette()[: 3 * (_PALETTE_SIZE - len(COLOURS))] + ours)
+    return palette
 
 
 def _render_svg(figure: Figure, alt: str) -> str:

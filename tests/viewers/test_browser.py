@@ -1,0 +1,86 @@
+"""The 3D view in a real browser, offline: the slider moves it, and without it the picture stays."""
+
+import shutil
+
+import pytest
+
+from gnn_ipu_helpers import viewers
+from tools import vendor
+
+from .test_pictures import page_of
+
+sync_api = pytest.importorskip("playwright.sync_api")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
+    pytest.mark.skipif(
+        not (vendor.VENDOR / "3Dmol-min.js").exists(), reason="make setup fetched no 3Dmol.js"
+    ),
+]
+FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(tmp_path, molecules):
+    """An exported page beside a folder with 3Dmol.js, as `make run` leaves them."""
+    path = tmp_path / "html" / "page.html"
+    path.parent.mkdir()
+    path.write_text(page_of(viewers.molecules(molecules)), encoding="utf-8")
+    shutil.copytree(vendor.VENDOR, tmp_path / "vendor")
+    return path
+
+
+@pytest.fixture
+def offline(browser):
+    context = browser.new_context(offline=True, viewport={"width": 400, "height": 700})
+    yield context.new_page()
+    context.close()
+
+
+def moves(tab):
+    """Does the slider change the words and the picture on the canvas?"""
+    tab.wait_for_selector(".gnn-molecules[data-ready]")
+    view = tab.locator(".gnn-molecules [role=img]")
+    before = view.screenshot()
+    tab.locator(".gnn-molecules input").fill("2")
+    assert "3 of 3. CH₄: 5 atoms, 4 bonds" in tab.locator(".gnn-molecules").inner_text()
+    return view.screenshot() != before
+
+
+def test_the_slider_works_in_an_exported_page_offline(page, offline):
+    offline.goto(page.as_uri())
+    assert moves(offline)
+    assert not offline.locator(".gnn-molecules img").is_visible()
+    assert offline.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+def test_a_page_with_the_script_written_into_it_may_be_moved_anywhere(page, offline, tmp_path):
+    vendor.inline(page)
+    moved = page.rename(tmp_path / "html" / "moved.html")
+    shutil.rmtree(tmp_path / "vendor")
+    offline.goto(moved.as_uri())
+    assert moves(offline)
+
+
+def test_without_the_library_the_picture_stays(page, offline, tmp_path):
+    shutil.rmtree(tmp_path / "vendor")
+    with offline.expect_console_message(lambda message: "3D view not shown" in message.text):
+        offline.goto(page.as_uri())
+    assert offline.locator(".gnn-molecules img").is_visible()
+    assert offline.locator(".gnn-molecules input").count() == 0
+
+
+def test_without_scripts_the_picture_stays(page, browser):
+    context = browser.new_context(offline=True, java_script_enabled=False)
+    tab = context.new_page()
+    tab.goto(page.as_uri())
+    assert tab.locator(".gnn-molecules img").is_visible()
+    context.close()
