@@ -1,8 +1,13 @@
 """Settings for the unit tests: reproducible examples, no cache between runs, and the quick compiler."""
 
 import os
+import warnings
 
 from hypothesis import settings
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # PyG's own, on import: in the tests a warning is an error
+    import torch_geometric.nn  # noqa: F401
 
 settings.register_profile("suite", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("suite")
