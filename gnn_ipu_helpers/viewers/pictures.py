@@ -190,13 +190,17 @@ def _render_png(figure: Figure) -> bytes:
 
 
 def _palette(image: Any) -> Any:
-    """Few colours make a third of the size of true colour; ours are among them, however rarely drawn."""
+    """Few colours, for a third of the size of true colour; ours are among them, however rarely drawn."""
     from PIL import Image
 
-    frequent = image.quantize(_PALETTE_SIZE - len(COLOURS), method=Image.Quantize.FASTOCTREE)
-    ours = [round(255 * part) for shade in COLOURS for part in to_rgb(shade)]
+    exact = np.array([to_rgb(shade) for shade in (*COLOURS, "white")]) * 255
+    frequent = image.quantize(_PALETTE_SIZE - len(exact), method=Image.Quantize.FASTOCTREE).getpalette()
+    frequent = np.array(frequent[: 3 * (_PALETTE_SIZE - len(exact))]).reshape(-1, 3)
+    # An almost white entry would be taken for white: the match is not exact.
+    gaps = np.abs(frequent[:, None] - exact[None]).max(-1)
+    frequent = np.where((gaps.min(1) < 12)[:, None], exact[gaps.argmin(1)], frequent)
     palette = Image.new("P", (1, 1))
-    palette.putpalette(frequent.getpalette()[: 3 * (_PALETTE_SIZE - len(COLOURS))] + ours)
+    palette.putpalette(np.concatenate([frequent, exact]).round().astype(int).reshape(-1).tolist())
     return palette
 
 
