@@ -3,6 +3,8 @@
 from . import optim
 from .accessor import AsynchronousDataAccessor
 from .arguments import ICustomArgParser, registerCustomArgParser, registerGeometricCustomArgParsers
+from .blocks import BeginBlock, Block, BlockFunction, LegacyBeginBlockFn, removeBlocks
+from .device import ipuHardwareIsAvailable, ipuHardwareVersion, isRunningOnIpu, setLogLevel
 from .enums import (
     AutoStage,
     CommGroupType,
@@ -20,10 +22,30 @@ from .enums import (
     SyncPattern,
     VariableRetrievalMode,
 )
-from .errors import ConfigFileError, Error
+from .errors import ConfigFileError, Error, unknown_name
 from .executor import PoplarExecutor, inferenceModel, trainingModel
 from .loader import DataLoader
 from .losses import identity_loss
+from .ops import (
+    CPU,
+    MultiConv,
+    NameScope,
+    cond,
+    ctc_beam_search_decoder,
+    custom_op,
+    dynamic_slice,
+    dynamic_update,
+    for_loop,
+    fps,
+    ipu_print_tensor,
+    nearest,
+    nop,
+    recomputationCheckpoint,
+    serializedMatMul,
+    set_available_memory,
+    set_overlap_for_input,
+    set_overlap_for_output,
+)
 from .options import Options, TensorLocationSettings
 from .progress import registerPostCompileHook, registerPreCompileHook
 from .strategies import (
@@ -38,6 +60,10 @@ from .strategies import (
 __all__ = [
     "AsynchronousDataAccessor",
     "AutoStage",
+    "BeginBlock",
+    "Block",
+    "BlockFunction",
+    "CPU",
     "CommGroupType",
     "ConfigFileError",
     "ConnectionType",
@@ -46,10 +72,13 @@ __all__ = [
     "Error",
     "HalfFloatCastingBehavior",
     "ICustomArgParser",
+    "LegacyBeginBlockFn",
     "Liveness",
     "MatMulSerializationMode",
     "MeanReductionStrategy",
+    "MultiConv",
     "MultiConvPlanType",
+    "NameScope",
     "Options",
     "OutputMode",
     "OverlapMode",
@@ -65,12 +94,36 @@ __all__ = [
     "SyncPattern",
     "TensorLocationSettings",
     "VariableRetrievalMode",
+    "cond",
+    "ctc_beam_search_decoder",
+    "custom_op",
+    "dynamic_slice",
+    "dynamic_update",
+    "for_loop",
+    "fps",
     "identity_loss",
     "inferenceModel",
+    "ipuHardwareIsAvailable",
+    "ipuHardwareVersion",
+    "ipu_print_tensor",
+    "isRunningOnIpu",
+    "nearest",
+    "nop",
     "optim",
+    "recomputationCheckpoint",
     "registerCustomArgParser",
     "registerGeometricCustomArgParsers",
     "registerPostCompileHook",
     "registerPreCompileHook",
+    "removeBlocks",
+    "serializedMatMul",
+    "setLogLevel",
+    "set_available_memory",
+    "set_overlap_for_input",
+    "set_overlap_for_output",
     "trainingModel",
 ]
+
+
+def __getattr__(name: str) -> object:
+    raise AttributeError(unknown_name("poptorch", name, __all__))

@@ -1,4 +1,4 @@
-"""A model's arguments as a flat list of tensors, and back: tuples, lists, dicts, PyG data, and custom types."""
+"""A model's arguments as a flat list of tensors, and back: tuples, lists, dicts, PyG data, other types."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def registerGeometricCustomArgParsers() -> None:
 class Flat:
     """Arguments taken apart.
 
-    ``tensors`` are the tensors in order, ``structure`` what has to be the same in every call, and ``asides`` the
-    values other than tensors that ride along in PyG data objects.
+    ``tensors`` are the tensors in order, ``structure`` what has to be the same in every call, and ``asides``
+    the values other than tensors that ride along in PyG data objects.
     """
 
     __slots__ = ("asides", "structure", "tensors")
@@ -109,7 +109,7 @@ def rebuild(value: Any, tensors: Iterator[torch.Tensor]) -> Any:
 
 
 def names(value: Any, name: str) -> Iterator[str]:
-    """A name for each tensor of ``value``, in the order of :class:`Flat`: ``x_dict['movie']``, ``data.edge_index``."""
+    """A name for each tensor of ``value``, in order: ``x_dict['movie']``, ``data.edge_index``."""
     if isinstance(value, torch.Tensor):
         yield name
     elif isinstance(value, dict):

@@ -20,7 +20,8 @@ def _has_cpp_compiler() -> bool:
     found = any(shutil.which(name) for name in (os.environ.get("CXX"), "g++", "clang++", "cl") if name)
     if not found:
         logging.getLogger("poptorch").warning(
-            "No C++ compiler found: running the checked graph without fusing its operations. Results are the same; "
+            "No C++ compiler found: running the checked graph without fusing its operations. Results are "
+            "the same; "
             "install g++ or clang++ for speed."
         )
     return found

@@ -71,7 +71,7 @@ class PoplarExecutor:
     # Calling
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the mini-batches of a combined batch: forward, and when training also backward and optimiser steps."""
+        """Run the mini-batches of a combined batch: forward, and when training also backward and steps."""
         call = Call(self._forward, type(self._model).__name__, args, kwargs)
         if self._graph is None:
             self._compile(call)
@@ -130,7 +130,7 @@ class PoplarExecutor:
             yield from (list(part) for part in zip(*(tensor.chunk(self._parts) for tensor in tensors)))
 
     def _verify(self, call: Call, tensors: list[torch.Tensor]) -> tuple[Any, torch.Tensor | None]:
-        """Run through the tracer, which raises if a value that is no tensor changed and is part of the graph."""
+        """Run through the tracer, which raises if a changed value that is no tensor is part of the graph."""
         args, kwargs = rebuild((call.args, call.kwargs), iter(tensors))
         result = self._graph.trace(args, kwargs, tensors)
         self._asides = call.flat.asides
@@ -147,7 +147,7 @@ class PoplarExecutor:
     # Compiling
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Compile for these arguments without running: weights, buffers and random numbers stay as they are."""
+        """Compile for these arguments; weights, buffers and random numbers stay as they are."""
         self._compile(Call(self._forward, type(self._model).__name__, args, kwargs))
 
     def _compile(self, call: Call) -> None:
@@ -168,7 +168,7 @@ class PoplarExecutor:
         self._is_attached = True
 
     def _compile_graph(self, call: Call, progress: Any) -> Graph:
-        """Trace and compile on the first mini-batch; torch compiles the backward pass when it is first run."""
+        """Trace and compile on the first mini-batch; running backward once compiles it too."""
         graph = Graph(self._model, self._training)
         first = next(self._mini_batches(call))
         tensors = [tensor.detach().clone() for tensor in first]
@@ -225,7 +225,7 @@ class PoplarExecutor:
         self._is_attached = False
 
     def copyWeightsToHostIfNeeded(self) -> bool:
-        """Bring the weights up to date on the host; returns whether anything was copied, and here nothing is."""
+        """Bring the weights up to date on the host; returns whether that was needed, and here it is not."""
         return False
 
     def copyWeightsToHost(self) -> None:
@@ -242,7 +242,7 @@ class PoplarExecutor:
         return self._model.load_state_dict(state_dict, strict)
 
     def setOptimizer(self, optimizer: torch.optim.Optimizer) -> None:
-        """Train on with this optimiser, or with changed settings of the same one; nothing is compiled again."""
+        """Train on with this optimiser, or the same one with new settings; nothing is compiled again."""
         if not self._training:
             raise Error("setOptimizer is for training: this model was wrapped by poptorch.inferenceModel.")
         self._optimizer = DeviceOptimizer(optimizer)
@@ -287,7 +287,7 @@ class PoplarExecutor:
         raise only_on_ipu("cycleCount", "getLatency() gives seconds here too.")
 
     def getPerfCounters(self) -> tuple[list[float], ...]:
-        """When input began and ended and when output began and ended, for each mini-batch of the last call."""
+        """When input began and ended, and output began and ended, for each mini-batch of the last call."""
         starts = [start for start, _ in self._spans]
         ends = [end for _, end in self._spans]
         return starts, starts, ends, ends
@@ -354,20 +354,24 @@ def _own_options(options: Options | None) -> Options:
 def _check_mode(values: dict[str, Any], training: bool) -> None:
     if not training and values["gradient_accumulation"] != 1:
         raise Error(
-            f"gradientAccumulation({values['gradient_accumulation']}) is for training. For inference, give the model "
-            "and its DataLoader options of their own, with deviceIterations for the same number of mini-batches."
+            f"gradientAccumulation({values['gradient_accumulation']}) is for training. For inference, give "
+            "the model "
+            "and its DataLoader options of their own, with deviceIterations for the same number of "
+            "mini-batches."
         )
     if training and values["num_distributed_processes"] > 1:
         raise only_on_ipu(
             "Training in several processes",
-            "Gradients are not exchanged between processes here: use options.replicationFactor in one process.",
+            "Gradients are not exchanged between processes here: use options.replicationFactor in one "
+            "process.",
         )
 
 
 def _require_torch() -> None:
     if not hasattr(getattr(torch, "compiler", None), "set_stance"):
         raise Error(
-            f"Running a wrapped model without an IPU needs torch 2.6 or later (got {torch.__version__}): install a "
+            f"Running a wrapped model without an IPU needs torch 2.6 or later (got {torch.__version__}): "
+            "install a "
             "newer torch, or use the Poplar SDK's PopTorch on a machine with IPUs."
         )
 
@@ -377,8 +381,8 @@ def trainingModel(
 ) -> PoplarExecutor:
     """Wrap a model whose ``forward`` returns its loss: each call trains on a combined batch.
 
-    The loss is the one tensor marked by ``identity_loss``, or else the one scalar returned. Without an optimiser it
-    is SGD with a learning rate of 0.01.
+    The loss is the one tensor marked by ``identity_loss``, or else the one scalar returned. Without an
+    optimiser it is SGD with a learning rate of 0.01.
     """
     return PoplarExecutor(model, options, True, torch.__version__, optimizer)
 

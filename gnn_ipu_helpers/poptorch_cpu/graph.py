@@ -10,15 +10,15 @@ from torch.utils import _pytree as pytree
 from ..porting import StaticGraphError, static_compile
 from .compilers import compile_graph, compiler_name
 from .errors import Error
-from .losses import find_loss, graph_outputs, keep_marks_while_tracing
+from .losses import find_loss, graph_outputs, keep_marks_while_tracing, without_marks
 
 
 class Graph:
     """``model`` compiled for the shapes of its first call.
 
-    The first call traces the model, checks that it is static and compiles it. Every later :meth:`run` goes straight
-    to the compiled graph with the tensors of the new mini-batch; the model's Python code does not run again, as on
-    an IPU.
+    The first call traces the model, checks that it is static and compiles it. Every later :meth:`run` goes
+    straight to the compiled graph with the tensors of the new mini-batch; the model's Python code does not
+    run again, as on an IPU.
     """
 
     def __init__(self, model: torch.nn.Module, training: bool) -> None:
@@ -46,10 +46,10 @@ class Graph:
     def trace(
         self, args: tuple, kwargs: dict, tensors: list[torch.Tensor]
     ) -> tuple[Any, torch.Tensor | None]:
-        """Call the model through the tracer: the first time this compiles, later it verifies that nothing that the
-        graph took for constant has changed. ``tensors`` are those of ``args`` and ``kwargs``, in order.
+        """Call the model through the tracer, and return the outputs, and the loss when training.
 
-        Returns the outputs, and the loss when training.
+        The first time this compiles; later it verifies that nothing changed that the graph took for constant.
+        ``tensors`` are those of ``args`` and ``kwargs``, in order.
         """
         try:
             outputs = self._traced(*args, **kwargs)
@@ -106,9 +106,10 @@ def _source(leaf: Any, result: dict[int, int], argument: dict[int, int]) -> tupl
 
 
 def _return_loss_last(graph_module: torch.fx.GraphModule) -> None:
-    """Have the graph return its loss once more, behind the outputs, which no longer take part in the backward pass."""
+    """Have the graph return its loss behind the outputs, which no longer take part in the backward pass."""
     graph = graph_module.graph
     loss = find_loss(graph)
+    loss = without_marks(graph, loss)
     (output,) = [node for node in graph.nodes if node.op == "output"]
     with graph.inserting_before(output):
         detached = [

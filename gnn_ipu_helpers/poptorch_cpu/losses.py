@@ -26,8 +26,8 @@ def _mark(x: torch.Tensor) -> torch.Tensor:
 def identity_loss(x: torch.Tensor, reduction: str | int) -> torch.Tensor:
     """Mark ``x`` as the loss, reduced by ``'sum'`` (0), ``'mean'`` (1) or ``'none'`` (2), and return it.
 
-    PopTorch finds torch's own loss functions by itself; a loss computed in any other way, or put together from
-    several, has to be marked.
+    PopTorch finds torch's own loss functions by itself; a loss computed in any other way, or put together
+    from several, has to be marked.
     """
     code = _REDUCTIONS.get(reduction, reduction)
     if code not in (0, 1, 2):
@@ -56,6 +56,18 @@ def find_loss(graph: torch.fx.Graph) -> torch.fx.Node:
     return marked[0] if marked else _returned_scalar(graph)
 
 
+def without_marks(graph: torch.fx.Graph, loss: torch.fx.Node) -> torch.fx.Node:
+    """Take the marks out of the graph, for the compiler's cache takes torch's own functions only.
+
+    Returns the node that holds the loss now.
+    """
+    for node in [node for node in graph.nodes if node.target is _mark]:
+        node.replace_all_uses_with(node.args[0])
+        loss = node.args[0] if node is loss else loss
+        graph.erase_node(node)
+    return loss
+
+
 def _feeds_any(node: torch.fx.Node, targets: list[torch.fx.Node]) -> bool:
     """Whether another one of ``targets`` is computed from ``node``."""
     reached, waiting = set(), list(node.users)
@@ -73,19 +85,22 @@ def _returned_scalar(graph: torch.fx.Graph) -> torch.fx.Node:
     scalars = [node for node in graph_outputs(graph) if _is_scalar_with_gradient(node)]
     if not scalars:
         raise Error(
-            "The training model returns no loss. Compute the loss inside forward and return it: the result of a "
+            "The training model returns no loss. Compute the loss inside forward and return it: the result "
+            "of a "
             "torch loss function such as F.cross_entropy(out, y), or any tensor marked by "
             "poptorch.identity_loss(loss, reduction='mean')."
         )
     made_by_torch = [node for node in scalars if getattr(node.target, "__name__", "") in _LOSS_FUNCTIONS]
     if len(scalars) > 1 and len(made_by_torch) != 1:
         raise Error(
-            f"The training model returns {len(scalars)} scalars, and each could be the loss. Mark the one to train "
+            f"The training model returns {len(scalars)} scalars, and each could be the loss. Mark the one to "
+            "train "
             "on: poptorch.identity_loss(loss, reduction='none')."
         )
     if not made_by_torch:
         logging.getLogger("poptorch").warning(
-            "The loss is not the direct result of a torch loss function; an IPU finds it only when it is marked: "
+            "The loss is not the direct result of a torch loss function; an IPU finds it only when it is "
+            "marked: "
             "return poptorch.identity_loss(loss, reduction='none')."
         )
     return (made_by_torch or scalars)[0]

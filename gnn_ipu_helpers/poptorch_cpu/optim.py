@@ -10,7 +10,8 @@ import torch
 class Optimizer:
     """What PopTorch's optimisers share: reading and restoring their state.
 
-    ``loss_scaling`` cancels out in float32; it and the types of accumulators are kept and have no effect here.
+    ``loss_scaling`` cancels out in float32; it and the types of accumulators are kept and have no effect
+    here.
     """
 
     loss_scaling = 1.0
@@ -226,7 +227,8 @@ class RMSprop(Optimizer, torch.optim.RMSprop):
         )
         if use_tf_variant:
             raise NotImplementedError(
-                "RMSprop(use_tf_variant=True) is not available without an IPU: use torch's variant, the default."
+                "RMSprop(use_tf_variant=True) is not available without an IPU: use torch's variant, the "
+                "default."
             )
 
 

@@ -50,7 +50,7 @@ def registerPostCompileHook(hook: Callable[[], None]) -> RemovableHook:
 
 @contextlib.contextmanager
 def compiling(show_bar: bool) -> Iterator[Callable[[int], None]]:
-    """Around a compilation: runs the hooks, and gives a function that sets the progress bar to a percentage."""
+    """Around a compilation: runs the hooks, and gives a function that moves the bar to a percentage."""
     _before.run()
     # Where output is kept, as in a notebook, a finished bar is debris.
     with tqdm(

@@ -12,7 +12,7 @@ from .errors import Error
 
 
 class Call:
-    """One call of a wrapped model: its arguments bound to ``forward``'s parameters, and taken apart into tensors."""
+    """One call of a wrapped model: its arguments, bound to ``forward``'s parameters and taken apart."""
 
     def __init__(self, forward: inspect.Signature, owner: str, args: tuple, kwargs: dict) -> None:
         try:
@@ -38,7 +38,7 @@ class Call:
 
 
 class Signature:
-    """Shapes, types and structure of the call that a graph was compiled for; the combined batch holds ``parts``."""
+    """Shapes, types and structure of the call that a graph was compiled for, of ``parts`` mini-batches."""
 
     def __init__(self, call: Call, parts: int) -> None:
         self._structure = call.flat.structure
@@ -73,7 +73,8 @@ class Signature:
         if tensor.shape == shape:
             return f"{name} has the layout {tensor.layout}; pass a dense tensor."
         return (
-            f"{name} has the shape {list(tensor.shape)}, and the graph was compiled for {list(shape)}. A compiled "
+            f"{name} has the shape {list(tensor.shape)}, and the graph was compiled for {list(shape)}. A "
+            "compiled "
             f"graph serves one shape only. {self._loader_hint()}"
         )
 
@@ -85,7 +86,8 @@ class Signature:
                 "FixedSizeNeighborLoader or FixedSizeClusterLoader (parts of a large graph)."
             )
         return (
-            f"poptorch.DataLoader(options, dataset, batch_size=..., drop_last=True) gives batches of one size, "
+            "poptorch.DataLoader(options, dataset, batch_size=..., drop_last=True) gives batches of one "
+            "size, "
             f"{self._parts} mini-batch{'es' if self._parts > 1 else ''} in each."
         )
 
@@ -98,14 +100,16 @@ class Signature:
             before, now = self._constants.get(name, "nothing"), constants.get(name, "nothing")
             if name not in [*extra, *missing] and before is not now and before != now:
                 return (
-                    f"{name} is not a tensor, so its value {before!r} is part of the compiled graph (got {now!r}). "
+                    f"{name} is not a tensor, so its value {before!r} is part of the compiled graph (got "
+                    f"{now!r}). "
                     "Pass a tensor for what changes from call to call, or wrap the model once for each value."
                 )
         detail = [f"without {', '.join(missing)}"] if missing else []
         detail += [f"with {', '.join(extra)}"] if extra else []
         return (
             f"The arguments are built differently from those the graph was compiled for: called "
-            f"{' and '.join(detail) or 'with other types or in another order'}. Pass the same ones in every call."
+            f"{' and '.join(detail) or 'with other types or in another order'}. Pass the same ones in every "
+            "call."
         )
 
 
@@ -115,22 +119,25 @@ def _describe(tensor: torch.Tensor) -> tuple:
 
 def _wrong_device(name: str, tensor: torch.Tensor) -> str:
     return (
-        f"{name} is on the device {tensor.device.type!r}: PopTorch takes tensors on the CPU and moves them itself. "
+        f"{name} is on the device {tensor.device.type!r}: PopTorch takes tensors on the CPU and moves them "
+        "itself. "
         f"Pass {name}.cpu(){' with real values' if tensor.device.type == 'meta' else ''}."
     )
 
 
 def _require_splittable(name: str, tensor: torch.Tensor, parts: int) -> None:
-    """Raise unless a tensor of the first call can be used, and cut into ``parts`` mini-batches on dimension 0."""
+    """Raise unless a tensor of the first call can be used, and cut into ``parts`` mini-batches."""
     if tensor.device.type != "cpu":
         raise Error(_wrong_device(name, tensor))
     if tensor.layout != torch.strided:
         raise Error(
-            f"{name} has the layout {tensor.layout}: pass a dense tensor (for a graph: its edge_index)."
+            f"{name} has the layout {tensor.layout}: pass a dense tensor (of a graph, its edge_index)."
         )
     if parts > 1 and (tensor.dim() == 0 or tensor.shape[0] % parts):
         raise Error(
-            f"{name} of shape {list(tensor.shape)} cannot be cut on dimension 0 into {parts} mini-batches (device "
-            "iterations × gradient accumulation × replicas). Load combined batches with poptorch.DataLoader or "
+            f"{name} of shape {list(tensor.shape)} cannot be cut on dimension 0 into {parts} mini-batches "
+            "(device "
+            "iterations × gradient accumulation × replicas). Load combined batches with poptorch.DataLoader "
+            "or "
             "gnn_ipu_helpers.FixedSizeDataLoader, giving them the same options as the model."
         )

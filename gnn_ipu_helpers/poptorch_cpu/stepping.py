@@ -14,14 +14,15 @@ from .errors import Error
 class DeviceOptimizer:
     """Steps an optimiser with the settings it had when it was handed over.
 
-    An IPU holds a copy of the learning rate and its kin: a scheduler's change reaches it with ``setOptimizer`` and
-    not before. The same holds here, with a warning.
+    An IPU holds a copy of the learning rate and its kin: a scheduler's change reaches it with
+    ``setOptimizer`` and not before. The same holds here, with a warning.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
         if not isinstance(optimizer, torch.optim.Optimizer):
             raise Error(
-                "The optimizer must be one of poptorch.optim or torch.optim, over the parameters of the model "
+                "The optimizer must be one of poptorch.optim or torch.optim, over the parameters of the "
+                "model "
                 f"(got {type(optimizer).__name__})."
             )
         self.optimizer = optimizer
@@ -57,7 +58,8 @@ class DeviceOptimizer:
     def _warn(self) -> None:
         if not self._has_warned:
             logging.getLogger("poptorch").warning(
-                "The optimiser's settings changed, and the device still has the old ones: call setOptimizer(optimizer) "
+                "The optimiser's settings changed, and the device still has the old ones: call "
+                "setOptimizer(optimizer) "
                 "on the wrapped model after every change, such as a scheduler's step."
             )
             self._has_warned = True

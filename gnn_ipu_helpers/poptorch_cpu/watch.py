@@ -44,6 +44,8 @@ class ModelWatch:
 
 def _changed(what: str) -> Error:
     return Error(
-        f"The model changed after it was compiled: {what}. A compiled graph keeps the model it was made from: change "
-        "the model before wrapping it, or call destroy() on the wrapped model to have the next call compile anew."
+        f"The model changed after it was compiled: {what}. A compiled graph keeps the model it was made "
+        "from: change "
+        "the model before wrapping it, or call destroy() on the wrapped model to have the next call compile "
+        "anew."
     )

@@ -1,0 +1,1 @@
+"""Saving a wrapped model with its compiled graph, and loading it again."""
