@@ -170,9 +170,9 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
 
 def listed(items: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
-    items = list(items)
-    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
+    """``none``, ``a``, ``a and b``, ``a, b and c``."""
+    *others, last = items or ["none"]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _render_png(figure: Figure) -> bytes:

@@ -91,3 +91,9 @@ def test_labels_of_the_schema_keep_clear_of_the_boxes():
     assert len(boxes) == 3
     assert not any(label.overlaps(box) for label in labels for box in boxes)
     assert not any(one.overlaps(other) for one in labels for other in labels if one is not other)
+
+
+def test_a_schema_without_edges_says_so():
+    data = HeteroData()
+    data["movie"].num_nodes = 1
+    assert viewers.schema(data).alt == "Types of a heterogeneous graph: 1 movie node. Edges: none."
