@@ -14,6 +14,7 @@ class Entry(NamedTuple):
     folders: tuple[str, ...]
     files: dict[str, Shape]
     url: str
+    stand_in: str = "made-up data with the original's schema, sizes and label balance"
 
     @property
     def home(self) -> str:
@@ -81,7 +82,13 @@ IMDB = Entry(
     "https://www.dropbox.com/s/g0btk9ctr1es39x/IMDB_processed.zip?dl=1",
 )
 # `qm9_v3.pt` alone is enough and needs no RDKit; any number of molecules is welcome.
-QM9 = Entry("QM9", ("QM9/raw", "qm9/raw"), {"qm9_v3.pt": None}, "https://data.pyg.org/datasets/qm9_v3.zip")
+QM9 = Entry(
+    "QM9",
+    ("QM9/raw", "qm9/raw"),
+    {"qm9_v3.pt": None},
+    "https://data.pyg.org/datasets/qm9_v3.zip",
+    "other molecules with the original's schema",
+)
 QM9_NUM_MOLECULES = 130831
 FASHION_MNIST = Entry(
     "FashionMNIST",

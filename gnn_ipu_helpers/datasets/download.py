@@ -27,7 +27,7 @@ class Unavailable(Exception):
 def download(entry: Entry, root: Path, fetch: Callable[[Path], None]) -> Path:
     """Let `fetch(folder)` download the raw files and return the folder under `root` that now holds them.
 
-    Files arrive in a scratch folder and move only when all are there: a broken download leaves nothing behind.
+    Files arrive in a scratch folder and move only when all are there; a broken download leaves nothing.
     Raises `Unavailable` within a few seconds when the dataset's server cannot be reached.
     """
     if not reachable(entry.url):

@@ -75,7 +75,6 @@ def _stand_in(recipe: Recipe, root: Path, why: str) -> tuple[Any, Origin]:
         how = f"{what_to_place(entry, root)}, or load it once with a network"
     notify_once(
         entry.name,
-        f"Note: {entry.name} is a stand-in here, because {why}. It has the original's schema and sizes, "
-        f"not its content. For the real data {how}.",
+        f"Note: {entry.name} is a stand-in here ({entry.stand_in}), because {why}. For the real data, {how}.",
     )
     return made, Origin(entry.name, is_real=False)
