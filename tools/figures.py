@@ -13,6 +13,7 @@ from gnn_ipu_helpers.viewers.pictures import (
     COLOURS,
     DARK_COLOURS,
     INK,
+    PADDING,
     PADDING_EDGE,
     PADDING_FILL,
     PADDING_HATCH,
@@ -26,7 +27,6 @@ from gnn_ipu_helpers.viewers.pictures import (
 STATIC = Path(__file__).resolve().parents[1] / "static"
 BLUE, ORANGE, GREEN, PINK, SKY, RED, BLACK = COLOURS
 PALE = "#F2F2F2"
-PADDING = {"facecolor": PADDING_FILL, "edgecolor": PADDING_EDGE, "hatch": PADDING_HATCH, "linewidth": 0.7}
 ARROW = {"arrowstyle": "-|>", "mutation_scale": 12, "color": INK, "linewidth": 1.3, "zorder": 2}
 
 

@@ -13,6 +13,7 @@ from . import layouts
 from .pictures import (
     DARK_COLOURS,
     INK,
+    PADDING,
     PADDING_EDGE,
     PADDING_FILL,
     PADDING_HATCH,
@@ -22,6 +23,7 @@ from .pictures import (
     colour,
     counted,
     new_figure,
+    padding_patch,
     styled,
 )
 
@@ -175,7 +177,7 @@ def adjacency(batch: Any, *, title: str | None = None, alt: str | None = None) -
         )
         handles = [Patch(facecolor="white", edgecolor=INK, label="a graph's block; a square is an edge")]
         if not contents.real_graphs.all():
-            handles.append(_padding_patch())
+            handles.append(padding_patch())
         matrix.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.09), ncol=2)
     words = (
         f"{title or 'Adjacency matrix of a mini-batch'}: {counted(contents.num_graphs, 'block')} on the "
@@ -311,12 +313,12 @@ def _draw_strip(
     for start, end in zip(starts, ends):
         if start == end:
             continue
-        look = {"facecolor": colour(int(owner[start])), "edgecolor": "white"}
+        look = {"facecolor": colour(int(owner[start])), "edgecolor": "white", "linewidth": 0.6}
         if not mask[start]:
-            look = {"facecolor": PADDING_FILL, "edgecolor": PADDING_EDGE, "hatch": PADDING_HATCH}
+            look = PADDING
         place = (span[0] + start * scale, bottom)
         width = (end - start) * scale
-        axes.add_patch(Rectangle(place, width, 0.6, linewidth=0.6, **look))
+        axes.add_patch(Rectangle(place, width, 0.6, **look))
         if width > 0.022:
             _write_owner(axes, int(owner[start]), place[0] + width / 2, bottom + 0.29, bool(mask[start]))
 
@@ -373,17 +375,13 @@ def _draw_batch_vector(axes: Axes, contents: Contents) -> None:
         nodes = contents.nodes_of(graph)
         if not len(nodes):
             continue
-        look = {"facecolor": colour(graph), "alpha": 0.35, "edgecolor": INK}
+        look = {"facecolor": colour(graph), "alpha": 0.35, "edgecolor": INK, "linewidth": 0.8}
         if not contents.real_graphs[graph]:
-            look = {"facecolor": PADDING_FILL, "edgecolor": PADDING_EDGE, "hatch": PADDING_HATCH}
-        axes.add_patch(Rectangle((0, nodes[0]), 1, len(nodes), linewidth=0.8, **look))
+            look = PADDING
+        axes.add_patch(Rectangle((0, nodes[0]), 1, len(nodes), **look))
         lines = range(nodes[0], nodes[-1] + 1) if total <= 30 else [nodes[0] + len(nodes) / 2 - 0.5]
         for line in lines:
             axes.text(0.5, line + 0.5, str(graph), ha="center", va="center", fontsize=8)
-
-
-def _padding_patch() -> Patch:
-    return Patch(facecolor=PADDING_FILL, edgecolor=PADDING_EDGE, hatch=PADDING_HATCH, label="padding")
 
 
 def _batch_alt(title: str, contents: Contents, num_shown: int) -> str:

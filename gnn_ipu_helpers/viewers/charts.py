@@ -15,9 +15,8 @@ from .pictures import (
     HATCHES,
     INK,
     LINES,
-    PADDING_EDGE,
+    PADDING,
     PADDING_FILL,
-    PADDING_HATCH,
     Picture,
     as_array,
     colour,
@@ -25,6 +24,7 @@ from .pictures import (
     listed,
     marker,
     new_figure,
+    padding_patch,
     styled,
 )
 
@@ -105,7 +105,7 @@ def padding_waste(
         axes.set_ylim(place + 0.45, 1.1)
         axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         axes.spines["left"].set_visible(False)
-        _legend_below(axes, [Patch(facecolor=COLOURS[0], edgecolor=INK, label="real"), _padding_patch()])
+        _legend_below(axes, [Patch(facecolor=COLOURS[0], edgecolor=INK, label="real"), padding_patch()])
         axes.set_title(title or "Share of each batch that is real")
     words = [
         f"{name}: "
@@ -382,10 +382,7 @@ def _draw_share(axes: Axes, place: float, share: float, fill: str) -> None:
         1 - share,
         left=share,
         height=0.8,
-        color=PADDING_FILL,
-        edgecolor=PADDING_EDGE,
-        hatch=PADDING_HATCH,
-        linewidth=0.6,
+        **PADDING,
     )
     words, inside = f"{100 * share:.2f} %", share > 0.15
     ground = None if inside else {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
@@ -432,13 +429,7 @@ def _draw_pack(axes: Axes, place: float, graphs: list[tuple[int, int]], budget: 
         start += size
     left = budget - start
     if left:
-        look = {
-            "facecolor": PADDING_FILL,
-            "edgecolor": PADDING_EDGE,
-            "hatch": PADDING_HATCH,
-            "linewidth": 0.6,
-        }
-        axes.add_patch(Rectangle((start, place - 0.36), left, 0.72, **look))
+        axes.add_patch(Rectangle((start, place - 0.36), left, 0.72, **PADDING))
         words = f"pad: {left}" if left / budget > 0.11 else str(left)
         ground = {"facecolor": PADDING_FILL, "edgecolor": "none", "pad": 0.8}
         axes.text(start + left / 2, place, words, ha="center", va="center", fontsize=8.5, bbox=ground)
@@ -486,10 +477,6 @@ def _rounded(value: float, digits: int) -> str:
     decimals = max(0, digits - 1 - int(np.floor(np.log10(abs(value)))))
     text = f"{value:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text and float(value).is_integer() else text
-
-
-def _padding_patch() -> Patch:
-    return Patch(facecolor=PADDING_FILL, edgecolor=PADDING_EDGE, hatch=PADDING_HATCH, label="padding")
 
 
 def _legend_below(axes: Axes, handles: Sequence[Any], columns: int = 2) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 # Okabe and Ito's palette without its yellow, which is too pale for lines on white; neighbours differ in
 # lightness too, so that the order also works in grey.
@@ -26,6 +27,7 @@ INK = "#222222"
 PADDING_FILL = "#E4E4E4"
 PADDING_EDGE = "#8A8A8A"
 PADDING_HATCH = "////"
+PADDING = {"facecolor": PADDING_FILL, "edgecolor": PADDING_EDGE, "hatch": PADDING_HATCH, "linewidth": 0.6}
 
 # 5.6 inches shown at 560 pixels: squeezed to a 400 pixel screen, 9.5 point text is still nine pixels high.
 WIDTH = 5.6
@@ -155,6 +157,11 @@ def colour(index: int) -> str:
 def marker(index: int) -> str:
     """The marker of series or class number ``index``."""
     return MARKERS[index % len(MARKERS)]
+
+
+def padding_patch() -> Patch:
+    """The entry of a legend that says what hatched grey means."""
+    return Patch(label="padding", **PADDING)
 
 
 def as_array(values: Any) -> np.ndarray:
