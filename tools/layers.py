@@ -1,17 +1,20 @@
-"""Run every layer of `torch_geometric.nn` through the check and four compiled training steps; write the table."""
+"""Run every layer of `torch_geometric.nn` through the check and four compiled steps; write the page on them."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
+import re
 import sys
 import warnings
 from pathlib import Path
 
 import torch
+import torch_geometric
 from torch import nn
 
 ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "supported_layers.md"
 sys.path.insert(0, str(ROOT))
 
 from gnn_ipu_helpers.porting import check, static_compile, static_replacements  # noqa: E402
@@ -31,7 +34,7 @@ class Outcome:
 
 
 class WithLoss(nn.Module):
-    """A layer and a loss over everything it returns, as a device wants it: the loss comes out of `forward`."""
+    """A layer and a loss over everything it returns, which comes out of `forward` as a device wants it."""
 
     def __init__(self, layer: nn.Module):
         super().__init__()
@@ -53,7 +56,7 @@ def _tensors(value):
 
 
 def examine(case: Case) -> Outcome:
-    """The outcome of one case: the first of its variants that passes the check and trains as eager PyTorch does."""
+    """The outcome of one case: the first of its variants that passes the check and trains as eager does."""
     if case.note:
         return Outcome(case.name, NOT_STATIC, case.note)
     reason = _try(case, case.build, case.options)
@@ -113,14 +116,18 @@ def training_difference(model: nn.Module, inputs: list, options: dict) -> str | 
 def _eager(model: nn.Module, inputs: list, options: dict) -> torch.Tensor:
     try:
         return model(*inputs, **options)
-    except (ImportError, AttributeError):  # PyG's own version needs pyg-lib: compare with ours, run eagerly
+    except (
+        ImportError,
+        AttributeError,
+        TypeError,
+    ):  # PyG's own version needs pyg-lib: compare with ours, run eagerly
         with static_replacements():
             return model(*inputs, **options)
 
 
 def _optimizer(model: nn.Module):
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    return torch.optim.SGD(parameters, lr=0.1) if parameters else None
+    return torch.optim.SGD(parameters, lr=0.01) if parameters else None
 
 
 def _update(optimizer, loss: torch.Tensor) -> None:
@@ -130,11 +137,115 @@ def _update(optimizer, loss: torch.Tensor) -> None:
         optimizer.step()
 
 
+# What PopTorch Geometric 3.3 documents as running on an IPU, by PyG's names.
+POPTORCH_GEOMETRIC = frozenset(
+    """
+    Linear Sequential HeteroLinear
+    SimpleConv SAGEConv GraphConv GatedGraphConv ResGatedGraphConv TransformerConv TAGConv GINConv GINEConv ARMAConv
+    APPNP MFConv SplineConv NNConv CGConv EdgeConv DynamicEdgeConv XConv HypergraphConv LEConv PNAConv ClusterGCNConv
+    WLConvContinuous GeneralConv HGTConv HeteroConv LGConv PointGNNConv RGATConv FiLMConv GCNConv GravNetConv GATConv
+    GATv2Conv AGNNConv SGConv SSGConv FastRGCNConv SignedConv DNAConv PointNetConv GMMConv PPFConv FeaStConv
+    PointTransformerConv GENConv GCN2Conv FAConv EGConv PDNConv HEATConv HANConv AntiSymmetricConv
+    MultiAggregation SumAggregation MeanAggregation MaxAggregation MinAggregation MulAggregation VarAggregation
+    StdAggregation SoftmaxAggregation PowerMeanAggregation DeepSetsAggregation AttentionalAggregation Set2Set
+    DegreeScalerAggregation MedianAggregation QuantileAggregation SortAggregation LSTMAggregation MLPAggregation
+    GRUAggregation
+    BatchNorm InstanceNorm GraphNorm LayerNorm GraphSizeNorm PairNorm MeanSubtractionNorm MessageNorm DiffGroupNorm
+    global_add_pool global_mean_pool global_max_pool MemPooling max_pool_x avg_pool_x voxel_grid fps knn knn_graph
+    radius radius_graph nearest knn_interpolate
+    gini
+    DenseGCNConv DenseGINConv DenseGraphConv DenseSAGEConv
+    PositionalEncoding TemporalEncoding
+    TransE ComplEx DistMult RotatE
+    """.split()
+)
+
+_INTRODUCTION = f"""# Which PyG layers are static
+
+Written by `make layers` with torch {{torch}} and PyG {{pyg}}: do not edit.
+
+Every layer below was built, passed through `check`, compiled, and trained for {STEPS} steps beside the same layer in
+eager PyTorch. It counts as static only if all losses and parameters agree at each step (rtol {RTOL:g}, atol {ATOL:g}).
+{{total}} layers: {{counts}}. Of the {{known}} that PopTorch Geometric documents for the IPU, {{covered}} are static here.
+A star marks the others that are static, too.
+"""
+
+_SECTIONS = (
+    (AS_IT_IS, "Static as it is", "Use them as you do on a CPU or GPU."),
+    (WITH_ARGUMENT, "Static with an argument", "Pass the argument named, and they are."),
+    (
+        REPLACED,
+        "Replaced by us",
+        "PyG's own code is dynamic inside (or needs pyg-lib), though the result is not. While compiling, this package "
+        "puts a static version of the same mathematics in its place.",
+    ),
+    (NOT_STATIC, "Not static", "An IPU cannot run these as they are."),
+)
+
+
+def write_page(outcomes: dict[str, list[Outcome]]) -> str:
+    """The page that lists the outcomes of every group, as Markdown."""
+    everything = [outcome for group in outcomes.values() for outcome in group]
+    static = {outcome.name for outcome in everything if outcome.status != NOT_STATIC}
+    counts = [f"{sum(o.status == status for o in everything)} {status}" for status, _, _ in _SECTIONS]
+    page = [
+        _INTRODUCTION.format(
+            torch=torch.__version__.split("+")[0],
+            pyg=torch_geometric.__version__,
+            total=len(everything),
+            counts=", ".join(counts),
+            known=len(POPTORCH_GEOMETRIC),
+            covered=len(POPTORCH_GEOMETRIC & static),
+        )
+    ]
+    for status, title, words in _SECTIONS:
+        page.append(f"## {title}\n\n{words}\n")
+        for group, found in outcomes.items():
+            chosen = [outcome for outcome in found if outcome.status == status]
+            if chosen:
+                page.append(f"### {group} — {title.lower()}\n\n{_table(chosen)}\n")
+    return "\n".join(page)
+
+
+def _table(outcomes: list[Outcome]) -> str:
+    def name(outcome: Outcome) -> str:
+        is_ours = outcome.status != NOT_STATIC and outcome.name.split()[0] not in POPTORCH_GEOMETRIC
+        return f"`{outcome.name}`" + ("*" if is_ours else "")
+
+    if not any(outcome.remark for outcome in outcomes):
+        return ", ".join(map(name, outcomes))
+    column = "Why" if outcomes[0].status == NOT_STATIC else "Argument"
+    rows = [f"| {name(outcome)} | {outcome.remark} |" for outcome in outcomes]
+    return "\n".join([f"| Layer | {column} |", "|---|---|", *rows])
+
+
+def read_page(text: str) -> dict[str, str]:
+    """`{layer: status}` of a page that `write_page` wrote."""
+    found, status = {}, None
+    titles = {title: status for status, title, _ in _SECTIONS}
+    for line in text.splitlines():
+        if line.startswith("## "):
+            status = titles.get(line[3:])
+        elif status is not None and line.startswith(("`", "| `")):
+            names = re.findall(r"`([^`]+)`", line.split("|")[1] if line.startswith("|") else line)
+            found.update(dict.fromkeys(names, status))
+    return found
+
+
+def main(names: list[str]) -> None:
+    """Examine the layers of these names and print what became of them, or all and write the page."""
+    outcomes = {}
+    for group, cases in GROUPS.items():
+        outcomes[group] = []
+        for case in cases:
+            if not names or case.name in names:
+                outcomes[group].append(examine(case))
+                print(*dataclasses.astuple(outcomes[group][-1]), sep="\t", flush=True)
+    if not names:
+        PAGE.write_text(write_page(outcomes))
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    only = sys.argv[1:]
-    for title, cases in GROUPS.items():
-        print("##", title)
-        for case in cases:
-            if not only or case.name in only:
-                print(f"{case.name:32s}", *dataclasses.astuple(examine(case))[1:], flush=True)
+    torch.set_num_threads(1)
+    main(sys.argv[1:])

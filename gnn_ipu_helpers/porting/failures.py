@@ -35,8 +35,3 @@ def origin_of_failure(error: BaseException) -> Origin:
 def _operation(message: str) -> str:
     message = message.split("from user code:")[0]
     return next((kind for pattern, kind in _KINDS if re.search(pattern, message)), "host")
-
-
-def is_error_of_the_model(error: BaseException) -> bool:
-    """Whether the trace met an exception that the model's own code raises, such as for a wrong shape."""
-    return "Observed exception" in str(error)

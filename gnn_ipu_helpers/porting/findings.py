@@ -9,7 +9,8 @@ from typing import Sequence
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """A line of source code: `file`, `line` (from 1), the enclosing `function` and the `source` of the line."""
+    """A line of source code: `file`, `line` (from 1), the enclosing `function` and the `source` of the
+    line."""
 
     file: str
     line: int

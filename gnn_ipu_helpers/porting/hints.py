@@ -27,7 +27,7 @@ _HOST = "this runs on the host, in Python, and cannot become part of the device'
 
 _SELF_LOOPS = Hint(
     "existing self-loops are removed before new ones are added, so the number of edges depends on the data",
-    "create {name} with add_self_loops=False and add them once beforehand, with T.AddSelfLoops() as pre_transform",
+    "create {name} with add_self_loops=False and add them once beforehand: pre_transform=T.AddSelfLoops()",
 )
 _POOL = Hint(
     "the number of graphs is read from the data (the largest number in `batch`)",
@@ -35,8 +35,8 @@ _POOL = Hint(
 )
 _SELECTING_POOL = Hint(
     "{name} keeps a number of nodes or edges that depends on the data",
-    "keep all nodes and weigh them by their score, or use a pooling of fixed size: global_mean_pool with size, "
-    "SortAggregation with max_num_elements, MemPooling, dense_diff_pool or DMoNPooling",
+    "keep all nodes and weigh them by their score, or use a pooling of fixed size: global_mean_pool with "
+    "size, SortAggregation with max_num_elements, MemPooling, dense_diff_pool or DMoNPooling",
 )
 _NUM_NODES = Hint(_SIZE, "pass num_nodes=<number of nodes>, for example x.size(0), to {name}")
 _DIM_SIZE = Hint(_SIZE, "pass dim_size=<number of groups>, for example x.size(0) for nodes, to {name}")
@@ -156,8 +156,8 @@ _MAX_ELEMENTS = Hint(
 _BY_OPERATION = {
     "boolean indexing": Hint(
         _SELECTS,
-        "keep all rows and neutralise the others: torch.where(mask.unsqueeze(-1), x, 0), or for a loss the label -100 "
-        "where the mask is False: F.cross_entropy(out, torch.where(mask, y, -100))",
+        "keep all rows and neutralise the others: torch.where(mask.unsqueeze(-1), x, 0), or for a loss the "
+        "label -100 where the mask is False: F.cross_entropy(out, torch.where(mask, y, -100))",
     ),
     "nonzero": Hint(
         _SELECTS, "work with the mask itself, torch.where(mask, a, b), or torch.topk with a constant k"
@@ -168,8 +168,8 @@ _BY_OPERATION = {
     ),
     "unique": Hint(
         "the number of distinct values depends on the data",
-        "find them on the host, in the dataset or loader, and pass the result in, or count with a scatter of fixed "
-        "dim_size",
+        "find them on the host, in the dataset or loader, and pass the result in, or count with a scatter of "
+        "fixed dim_size",
     ),
     "bincount": Hint(
         "the number of bins depends on the data",
@@ -189,10 +189,10 @@ _BY_OPERATION = {
     ),
     "print": Hint(
         "printing needs the tensor's value on the host while the graph runs",
-        "return the tensor and print it after the call, or drop the line; print only constants, such as shapes",
+        "return the tensor and print it after the call, or drop the line; print only shapes",
     ),
     "branch": Hint(
-        "Python must know the tensor's value to choose a branch, and the graph is built before there are values",
+        "Python must know the value to choose a branch, and the graph is built before there are values",
         "compute both and choose with torch.where(condition, a, b), or poptorch.cond for whole branches",
     ),
     "assert": Hint(
@@ -201,7 +201,7 @@ _BY_OPERATION = {
     ),
     "loop": Hint(
         "how often the loop runs, or how large a tensor is, depends on the data",
-        "use a constant, such as a size known when the model is built, and mask what is too much with torch.where",
+        "use a constant, such as a size known when the model is built, and mask the rest with torch.where",
     ),
     "try": Hint(_HOST, "move the try block out of forward"),
     "sparse": Hint(
@@ -224,7 +224,8 @@ def explain(origin: Origin) -> Finding:
 
 
 def finding_at(origin: Origin, hint: Hint, operation: str, name: str | None = None) -> Finding:
-    """The finding that says `hint` about `operation` at the place of `origin`; `name` fills the hint's `{name}`."""
+    """The finding that says `hint` about `operation` at the place of `origin`; `name` fills the hint's
+    `{name}`."""
     user, cause = locate(origin.frames)
     user = user or Place("", 0)
     return Finding(
@@ -304,8 +305,9 @@ def _name(origin: Origin, frames: Sequence[Place]) -> str:
 
 def _class_in(stem: str) -> str:
     """The class of PyG that a file is named after, such as GATConv for gat_conv."""
-    names = {name.lower(): name for name in dir(torch_geometric.nn)}
-    return names.get(stem.replace("_", ""), names.get(f"{stem}ing".replace("_", ""), stem))
+    names = {name.lower(): name for name in dir(torch_geometric.nn) if name[:1].isupper()}
+    wanted = stem.replace("_", "")
+    return names.get(wanted) or next((names[name] for name in names if name.startswith(wanted)), stem)
 
 
 def _operation_hint(origin: Origin) -> tuple[Hint, str]:

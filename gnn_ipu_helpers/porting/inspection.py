@@ -36,34 +36,32 @@ class Origin:
     modules: list[type]
 
 
-def data_dependent_origins(graph_module: torch.fx.GraphModule) -> Iterator[Origin]:
-    """Every node of the graph that brings in a symbol of its own, in the order of the code."""
+def dynamic_origins(graph_module: torch.fx.GraphModule) -> Iterator[Origin]:
+    """Every node of the graph that is not static, in the order of the code: it brings in a size or value that
+    only the data decide, or hands values to the host."""
     known: set[Any] = set()
     for node in graph_module.graph.nodes:
         symbols = _symbols(node.meta.get("example_value")) | set(node.meta.get("unbacked_bindings") or ())
-        if symbols - known and not _is_bookkeeping(node):
+        operation = _host_operation(node)
+        if operation is not None:
+            yield dataclasses.replace(origin(node), operation=operation)
+        elif symbols - known and not _is_bookkeeping(node):
             yield origin(node)
         known |= symbols
 
 
-def host_origins(graph_module: torch.fx.GraphModule) -> Iterator[Origin]:
-    """Every node that hands values to the host: an assertion on data, or a `print` of a tensor."""
-    for node in graph_module.graph.nodes:
-        if "_assert_async" in str(node.target):
-            found = origin(node)
-            is_print = any(frame.function == print_while_tracing.__name__ for frame in found.frames)
-            yield dataclasses.replace(found, operation="print" if is_print else "assert")
-
-
-def numpy_origins(graph_module: torch.fx.GraphModule) -> Iterator[Origin]:
-    """Every node that computes with NumPy on a tensor's values, which the tracer would otherwise emulate."""
-    for node in graph_module.graph.nodes:
-        if node.op == "call_function" and "numpy" in type(node.target).__name__.lower():
-            yield dataclasses.replace(origin(node), operation="numpy")
+def _host_operation(node: torch.fx.Node) -> str | None:
+    """`assert` on data, `print` of a tensor, or `numpy` on its values, which the tracer would emulate."""
+    if "_assert_async" in str(node.target):
+        functions = [frame.function for frame in parse_stack(node.meta.get("stack_trace"))]
+        return "print" if print_while_tracing.__name__ in functions else "assert"
+    is_numpy = node.op == "call_function" and "numpy" in type(node.target).__name__.lower()
+    return "numpy" if is_numpy else None
 
 
 def replaced_layers(graph_module: torch.fx.GraphModule) -> tuple[str, ...]:
-    """Names of the PyG layers and functions in the graph that run in this package's static version, in order."""
+    """Names of the PyG layers and functions in the graph that run in this package's static version, in
+    order."""
     names: dict[str, None] = {}
     for node in graph_module.graph.nodes:
         found = origin(node)

@@ -11,8 +11,8 @@ from .places import forward_place, shown
 
 _REASON = "layers made with in_channels=-1 have no weights yet, and the graph needs their shapes"
 _REMEDY = (
-    "run the model once before wrapping it, on the same inputs: `with torch.no_grad(): model(...)`, or give the "
-    "number of input channels"
+    "run the model once before wrapping it, on the same inputs: `with torch.no_grad(): model(...)`, or give "
+    "the number of input channels"
 )
 
 

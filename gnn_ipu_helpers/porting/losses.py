@@ -13,15 +13,18 @@ from torch.utils import _pytree as pytree
 from .findings import Finding
 from .places import shown
 
-_REASON = "in training the device runs forward, backward and optimiser step in one go, so the loss must come out of forward"
+_REASON = (
+    "in training the device runs forward, backward and step in one go: the loss must come out of forward"
+)
 _REMEDY = (
-    "pass the labels to forward and return the loss too, for example `return out, F.cross_entropy(out, y)` when "
-    "self.training; for inference call model.eval() first"
+    "pass the labels to forward and return the loss too, such as `return out, F.cross_entropy(out, y)`; for "
+    "inference call model.eval() first"
 )
 
 
 def graph_returns_loss(graph_module: torch.fx.GraphModule) -> bool:
-    """Whether a traced graph returns a single floating-point number, or a tensor marked by `identity_loss`."""
+    """Whether a traced graph returns a single floating-point number, or a tensor marked by
+    `identity_loss`."""
     (output,) = [node for node in graph_module.graph.nodes if node.op == "output"]
     returned = [node for node in pytree.tree_leaves(output.args) if isinstance(node, torch.fx.Node)]
     if any(_is_number(node.meta.get("example_value")) for node in returned):

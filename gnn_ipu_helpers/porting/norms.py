@@ -7,12 +7,13 @@ from torch import Tensor
 
 
 class MaskedBatchNorm(torch.nn.BatchNorm1d):
-    """Batch normalisation over the rows that `mask` marks as real, with shapes that do not depend on the mask.
+    """Batch normalisation over the rows that `mask` marks as real, with shapes that do not depend on the
+    mask.
 
-    On the real rows the result, the gradients and the running statistics are those of `torch.nn.BatchNorm1d` on
-    `x[mask]`; its arguments and weights are the same, so that a state dict of one loads into the other. Padded rows
-    are normalised with the same statistics. Call it as `norm(x, data.nodes_mask)` or, after pooling,
-    `norm(x, data.graphs_mask)`; without a mask every row counts.
+    On the real rows the result, the gradients and the running statistics are those of
+    `torch.nn.BatchNorm1d` on `x[mask]`; its arguments and weights are the same, so that a state dict of one
+    loads into the other. Padded rows are normalised with the same statistics. Call it as `norm(x,
+    data.nodes_mask)` or, after pooling, `norm(x, data.graphs_mask)`; without a mask every row counts.
     """
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:

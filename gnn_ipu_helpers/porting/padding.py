@@ -13,34 +13,25 @@ from .hints import Hint, finding_at
 from .inspection import Origin, origin
 
 _MASKS = frozenset(
-    (
-        "nodes_mask",
-        "node_mask",
-        "edges_mask",
-        "edge_mask",
-        "graphs_mask",
-        "graph_mask",
-        "pad_mask",
-        "padding_mask",
-    )
+    f"{what}_mask" for what in ("nodes", "node", "edges", "edge", "graphs", "graph", "pad", "padding")
 )
 _NEEDS_BATCH = frozenset(("GraphNorm", "InstanceNorm", "PairNorm", "MeanSubtractionNorm", "LayerNorm"))
 
 _BATCH_NORM = Hint(
-    "the inputs are padded, and padding rows enter the mean and variance of {name}: the loss of real graphs "
-    "depends on how much padding their batch holds",
+    "the inputs are padded, and padding rows enter the mean and variance of {name}: the loss of real "
+    "graphs depends on how much padding their batch holds",
     "use gnn_ipu_helpers.porting.MaskedBatchNorm in its place and call it with the mask, "
     "norm(x, data.nodes_mask), or a LayerNorm, which looks at one row at a time",
 )
 _NORM_WITHOUT_BATCH = Hint(
     "the inputs are padded, and without `batch` padding rows enter the statistics of {name}",
-    "pass batch=data.batch and batch_size=<number of graphs> to {name}, so that padding keeps to its own graph",
+    "pass batch=data.batch and batch_size=<number of graphs> to {name}: padding has graphs of its own",
 )
 
 
 def inputs_are_padded(function: Callable, args: tuple, kwargs: dict) -> bool:
-    """Whether any of the inputs shows padding: a padding mask that holds False, in a batch or as an argument of that
-    name, or an edge list that ends in the same self-loop repeated."""
+    """Whether any of the inputs shows padding: a padding mask that holds False, in a batch or as an
+    argument of that name, or an edge list that ends in the same self-loop repeated."""
     named = dict(_named(function, args, kwargs))
     return any(_shows_padding(name, value) for name, value in named.items())
 
@@ -75,15 +66,11 @@ def _shows_padding(name: str, value: Any) -> bool:
         return False
     if value.dtype == torch.bool:
         return any(part in _MASKS for part in name.split(".")) and not bool(value.all())
-    if (
-        value.dtype in (torch.int64, torch.int32)
-        and value.dim() == 2
-        and value.size(0) == 2
-        and value.size(1) > 1
-    ):
-        last, before = value[:, -1], value[:, -2]
-        return bool((last == before).all() and last[0] == last[1])
-    return False
+    is_edge_index = value.dim() == 2 and value.size(0) == 2 and value.size(1) > 1
+    if not is_edge_index or value.is_floating_point():
+        return False
+    last, before = value[:, -1], value[:, -2]
+    return bool((last == before).all() and last[0] == last[1])
 
 
 def polluted_statistics(graph_module: torch.fx.GraphModule) -> Iterator[Finding]:
@@ -96,10 +83,13 @@ def polluted_statistics(graph_module: torch.fx.GraphModule) -> Iterator[Finding]
 
 def _batch_norms(graph_module: torch.fx.GraphModule) -> Iterator[Origin]:
     for node in graph_module.graph.nodes:
-        if getattr(node.target, "__name__", "") == "batch_norm" and _is_training(node) and _has_rows(node):
-            found = origin(node)
-            yield found
-        elif _calls(node, "HeteroBatchNorm") and getattr(node.target, "__name__", "") == "copy_":
+        if (
+            getattr(node.target, "__name__", "") == "batch_norm"
+            and _is_training(node)
+            and _has_rows(node)
+            or _calls(node, "HeteroBatchNorm")
+            and getattr(node.target, "__name__", "") == "copy_"
+        ):
             yield origin(node)
 
 
@@ -122,13 +112,9 @@ def _calls(node: torch.fx.Node, name: str) -> bool:
 def _norms_without_batch(graph_module: torch.fx.GraphModule) -> Iterator[Origin]:
     calls: dict[str, list[torch.fx.Node]] = {}
     for node in graph_module.graph.nodes:
-        stack = node.meta.get("nn_module_stack") or {}
-        if stack:
-            key = list(stack)[-1]
-            kind = stack[key][1]
-            if getattr(kind, "__name__", "") in _NEEDS_BATCH and kind.__module__.startswith(
-                "torch_geometric"
-            ):
+        for key, (_, kind) in list((node.meta.get("nn_module_stack") or {}).items())[-1:]:
+            is_norm = str(getattr(kind, "__module__", "")).startswith("torch_geometric.nn.norm")
+            if is_norm and kind.__name__ in _NEEDS_BATCH:
                 calls.setdefault(key, []).append(node)
     for nodes in calls.values():
         if _runs_over_all_rows(nodes):

@@ -44,8 +44,8 @@ def is_library(file: str) -> bool:
 
 
 def _is_generated_by_pyg(path: str) -> bool:
-    # PyG writes `propagate`, `edge_updater` and `Sequential.forward` of each layer, the user's own layers included,
-    # from a template into a temporary file named after the class.
+    # PyG writes `propagate`, `edge_updater` and `Sequential.forward` of each layer, the user's own layers
+    # included, from a template into a temporary file named after the class.
     return path.startswith(_directory(tempfile.gettempdir())) and bool(_TEMPLATE.search(path))
 
 

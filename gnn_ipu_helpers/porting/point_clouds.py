@@ -1,7 +1,8 @@
 """Neighbour search among points in plain torch, with sizes that do not depend on the points.
 
-The calls and results are those of `torch_geometric.nn`, which needs `pyg-lib` for them, with one difference: where
-fewer neighbours exist than asked for, the missing edges join the last points. In a fixed-size batch those are padding.
+The calls and results are those of `torch_geometric.nn`, which needs `pyg-lib` for them, with one
+difference: where fewer neighbours exist than asked for, the missing edges join the last points. In a fixed-
+size batch those are padding.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from torch import Tensor
 
 
 def knn(x, y, k: int, batch_x=None, batch_y=None, cosine=False, num_workers=1, batch_size=None) -> Tensor:
-    """For each row of `y` [M, F] its `k` nearest rows of `x` [N, F]: indices [2, M * k], of `y` and of `x`."""
+    """For each row of `y` [M, F] its `k` nearest rows of `x` [N, F]: indices [2, M * k], of `y` and of
+    `x`."""
     return _closest(_distance(x, y, cosine, batch_x, batch_y), k)
 
 
@@ -29,8 +31,8 @@ def knn_graph(
 def radius(
     x, y, r: float, batch_x=None, batch_y=None, max_num_neighbors=32, num_workers=1, batch_size=None
 ) -> Tensor:
-    """For each row of `y` [M, F] the rows of `x` [N, F] closer than `r`, the nearest `max_num_neighbors` at most:
-    indices [2, M * min(max_num_neighbors, N)], of `y` and of `x`."""
+    """For each row of `y` [M, F] the rows of `x` [N, F] closer than `r`, the nearest `max_num_neighbors`
+    at most: indices [2, M * min(max_num_neighbors, N)], of `y` and of `x`."""
     return _within(_distance(x, y, False, batch_x, batch_y), r, max_num_neighbors)
 
 
@@ -62,8 +64,8 @@ def fps(x, batch=None, ratio: float = 0.5, random_start=True, batch_size=None) -
     """
     if batch is not None:
         raise ValueError(
-            "fps with a `batch` keeps a number of points per graph that depends on data. Sample each cloud on its own "
-            "with batch=None, or clouds of equal size as one tensor [num_graphs, num_points, F] with `torch.vmap`."
+            "fps with a `batch` keeps as many points of each graph as the data say. Sample each cloud on its "
+            "own with batch=None."
         )
     points = x.flatten(1)
     count = math.ceil(ratio * points.size(0))
@@ -112,8 +114,8 @@ def _without_diagonal(distance: Tensor) -> Tensor:
 
 
 def _closest(distance: Tensor, k: int) -> Tensor:
-    """Pairs [2, M * k] of row and column of the `k` smallest distances [M, N] of each row; the last row and the last
-    column where there is none that is finite."""
+    """Pairs [2, M * k] of row and column of the `k` smallest distances [M, N] of each row; the last row
+    and the last column where there is none that is finite."""
     num_rows, num_columns = distance.shape
     found = distance.topk(min(k, num_columns), dim=1, largest=False)
     missing = (0, k - found.indices.size(1))

@@ -6,7 +6,6 @@ A trace ends at the first operation that it cannot take; this sees those behind 
 from __future__ import annotations
 
 import contextlib
-import copy
 import io
 import traceback
 import warnings
@@ -15,6 +14,7 @@ from typing import Any, Callable
 import torch
 from torch.overrides import TorchFunctionMode
 
+from .copies import copied
 from .inspection import Origin
 from .places import from_summary
 
@@ -75,11 +75,11 @@ def _stack() -> list:
 def record(function: Callable, args: tuple, kwargs: dict) -> tuple[Any, list[Origin]]:
     """The result of `function(*args, **kwargs)` and the operations in it that read values or sizes from data.
 
-    Works on a copy of a module, without gradients, and leaves the random state as it was. An exception that the model
-    itself raises comes through.
+    Works on a copy of a module, without gradients, and leaves the random state as it was. An exception that
+    the model itself raises comes through.
     """
-    function = _copied(function) if isinstance(function, torch.nn.Module) else function
-    args, kwargs = _copied((args, kwargs))
+    function = copied(function) if isinstance(function, torch.nn.Module) else function
+    args, kwargs = copied((args, kwargs))
     recorder = _Recorder()
     random_state = torch.get_rng_state()
     try:
@@ -87,13 +87,6 @@ def record(function: Callable, args: tuple, kwargs: dict) -> tuple[Any, list[Ori
     finally:
         torch.set_rng_state(random_state)
     return result, recorder.origins
-
-
-def _copied(value: Any) -> Any:
-    try:
-        return copy.deepcopy(value)
-    except RuntimeError:  # a tensor in the middle of a graph of gradients
-        return value
 
 
 def _run(recorder: _Recorder, function: Callable, args: tuple, kwargs: dict) -> Any:

@@ -6,7 +6,6 @@ import contextlib
 import logging
 import types
 import warnings
-from itertools import chain
 from typing import Any, Callable, Iterable, Union
 
 import torch
@@ -14,7 +13,7 @@ import torch
 from .failures import origin_of_failure
 from .findings import Finding, StaticGraphError
 from .hints import explain, is_known_in_library
-from .inspection import data_dependent_origins, host_origins, numpy_origins, replaced_layers
+from .inspection import dynamic_origins, replaced_layers
 from .lazy import has_uninitialised_parameters, uninitialised
 from .losses import graph_returns_loss, no_loss, result_has_loss
 from .padding import inputs_are_padded, polluted_statistics
@@ -23,6 +22,7 @@ from .replacements import concerns_replacement, static_replacements
 
 OLDEST_TORCH = (2, 6)
 Backend = Union[str, Callable]
+_CAN_FILTER_GUARDS = hasattr(getattr(torch, "compiler", None), "skip_guard_on_globals_unsafe")
 _LOGGING = [getattr(logging.Logger, name) for name in ("debug", "info", "warning", "error")]
 
 
@@ -41,8 +41,8 @@ def static_compile(function: Callable, backend: Backend = "inductor") -> StaticF
     """
     if not torch_is_new_enough():
         raise RuntimeError(
-            f"Compiling a static graph needs torch 2.6 or later (got {torch.__version__}): install a newer torch, "
-            "or run on an IPU with the Poplar SDK's PopTorch."
+            f"Compiling a static graph needs torch 2.6 or later (got {torch.__version__}): install a newer "
+            "torch, or run on an IPU with the Poplar SDK's PopTorch."
         )
     return StaticFunction(function, backend)
 
@@ -74,27 +74,32 @@ class StaticFunction:
         self._is_padded = inputs_are_padded(self._function, args, kwargs)
         with _tracing():
             try:
-                result = self._compiled(*args, **kwargs)
+                return self._compiled(*args, **kwargs)
             except Exception as error:
+                if self._is_traced:  # met while running, not while tracing
+                    raise
                 raise self._translated(error, args, kwargs) from None
-        self._is_traced = True
-        return result
 
     def _translated(self, error: Exception, args: tuple, kwargs: dict) -> Exception:
-        """The error to raise for one met while tracing."""
+        """The error to raise for one met while tracing: the model's own, or what is not static."""
         if isinstance(error, torch._dynamo.exc.BackendCompilerFailed):
             return error.inner_exception if isinstance(error.inner_exception, StaticGraphError) else error
-        result, origins = record(self._function, args, kwargs)
-        findings = distinct(explain(origin) for origin in filter(is_known_in_library, origins))
-        findings = distinct([explain(origin_of_failure(error)), *findings])
-        if len(findings) > 1:  # a failure without a place says less than the places
-            findings = [finding for finding in findings if finding.file]
+        try:
+            result, origins = record(self._function, args, kwargs)
+        except Exception as own_error:
+            return own_error
+        findings = distinct(map(explain, filter(is_known_in_library, origins)))
+        failure = explain(origin_of_failure(error))
+        if (failure.file, failure.line) not in {(finding.file, finding.line) for finding in findings}:
+            findings += [failure] if failure.file or not findings else []
         if self._needs_loss and not result_has_loss(self._function, result):
             findings.append(no_loss(self._function))
         return StaticGraphError(findings)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
-        with torch.compiler.set_stance("fail_on_recompile"):
+        # Without a filter for them, conditions on the replacements hold only while these are in force.
+        scope = contextlib.nullcontext() if _CAN_FILTER_GUARDS else static_replacements()
+        with torch.compiler.set_stance("fail_on_recompile"), scope:
             try:
                 return self._compiled(*args, **kwargs)
             except RuntimeError as error:
@@ -114,15 +119,14 @@ class StaticFunction:
         compiler = self._backend
         if isinstance(compiler, str):
             compiler = torch._dynamo.lookup_backend(compiler)
-        return compiler(graph_module, example_inputs)
+        compiled = compiler(graph_module, example_inputs)
+        self._is_traced = True
+        return compiled
 
 
 def graph_findings(graph_module: torch.fx.GraphModule) -> list[Finding]:
     """What in a traced graph is not static, in the order of the code."""
-    origins = chain.from_iterable(
-        look(graph_module) for look in (data_dependent_origins, host_origins, numpy_origins)
-    )
-    return distinct(explain(origin) for origin in origins)
+    return distinct(map(explain, dynamic_origins(graph_module)))
 
 
 def distinct(findings: Iterable[Finding]) -> list[Finding]:
@@ -132,9 +136,9 @@ def distinct(findings: Iterable[Finding]) -> list[Finding]:
 
 @contextlib.contextmanager
 def _tracing():
-    # With the first two settings an operation whose size or value depends on data becomes a node of the graph,
-    # with the stack of the user's line, instead of ending the trace at the first one. Recurrent layers are static,
-    # and warnings and log entries happen on the host, while tracing.
+    # With the first two settings an operation whose size or value depends on data becomes a node of the
+    # graph, with the stack of the user's line, instead of ending the trace at the first one. Recurrent
+    # layers are static, and warnings and log entries happen on the host, while tracing.
     settings = {
         "capture_scalar_outputs": True,
         "capture_dynamic_output_shape_ops": True,
@@ -148,8 +152,8 @@ def _tracing():
 
 
 def _with_own_code(function: Callable) -> Callable:
-    """`function` behind a code object of its own: `torch.compile` keeps its graphs with the code object, and counts
-    them, so that models of one class would otherwise share both."""
+    """`function` behind a code object of its own: `torch.compile` keeps its graphs with the code object,
+    and counts them, so that models of one class would otherwise share both."""
 
     def call(*args, **kwargs):
         return function(*args, **kwargs)
@@ -163,7 +167,7 @@ def _guard_filter() -> dict[str, Any]:
     def keep(guards):
         return [not concerns_replacement(guard.name, guard.value) for guard in guards]
 
-    return {"options": {"guard_filter_fn": keep}}
+    return {"options": {"guard_filter_fn": keep}} if _CAN_FILTER_GUARDS else {}
 
 
 def _second_graph(error: RuntimeError) -> Finding:
@@ -174,5 +178,5 @@ def _second_graph(error: RuntimeError) -> Finding:
         line=0,
         source="",
         reason=f"the model or an input changed after compilation: {change}",
-        remedy="keep shapes, dtypes and the model's attributes as they were at the first call, or compile a new one",
+        remedy="keep shapes, dtypes and the model's attributes as at the first call, or compile a new one",
     )

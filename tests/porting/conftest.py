@@ -1,4 +1,5 @@
-"""Imports PyG's layers once with its own deprecation warnings silenced: in these tests a warning is an error."""
+"""Imports PyG's layers once with its own deprecation warnings silenced: in these tests a warning is an
+error."""
 
 import warnings
 

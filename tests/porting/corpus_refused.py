@@ -1,4 +1,5 @@
-"""Models that an IPU refuses. The line that the check must name ends in `# <- finding:` and words of its remedy."""
+"""Models that an IPU refuses. The line that the check must name ends in `# <- finding:` and words of its
+remedy."""
 
 import numpy as np
 import torch

@@ -1,4 +1,5 @@
-"""The check on a corpus of small models: refused ones by the right line and remedy, accepted ones without a finding."""
+"""The check on a corpus of small models: refused ones by the right line and remedy, accepted ones
+without a finding."""
 
 import inspect
 import os

@@ -38,7 +38,8 @@ def cluster_gcn_conv(self, x: Tensor, edge_index: Tensor) -> Tensor:
 def cheb_norm(
     self, edge_index, num_nodes, edge_weight, normalization, lambda_max=None, dtype=None, batch=None
 ) -> tuple[Tensor, Tensor]:
-    """`(edge_index, weight)` of the scaled Laplacian, [2, E + N] and [E + N]; the graph's own loops weigh nothing."""
+    """`(edge_index, weight)` of the scaled Laplacian, [2, E + N] and [E + N]; the graph's own loops
+    weigh nothing."""
     row, col = edge_index[0], edge_index[1]
     weight = torch.ones_like(row, dtype=dtype) if edge_weight is None else edge_weight
     weight = torch.where(row == col, torch.zeros_like(weight), weight)

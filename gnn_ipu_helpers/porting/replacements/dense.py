@@ -15,8 +15,8 @@ _to_dense_adj = to_dense_adj
 def static_to_dense_adj(
     edge_index, batch=None, edge_attr=None, max_num_nodes=None, batch_size=None
 ) -> Tensor:
-    """Adjacency matrices [batch_size, max_num_nodes, max_num_nodes, *] of the graphs in a batch; edges of nodes beyond
-    `max_num_nodes` count nothing."""
+    """Adjacency matrices [batch_size, max_num_nodes, max_num_nodes, *] of the graphs in a batch; edges
+    of nodes beyond `max_num_nodes` count nothing."""
     if batch is None or batch_size is None or max_num_nodes is None:
         return _to_dense_adj(edge_index, batch, edge_attr, max_num_nodes, batch_size)
     counts = scatter(torch.ones_like(batch), batch, dim_size=batch_size, reduce="sum")

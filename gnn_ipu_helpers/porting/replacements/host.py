@@ -12,7 +12,8 @@ _print = builtins.print
 
 
 def print_while_tracing(*values, **options) -> None:
-    """`print`, which in a trace prints nothing and leaves a mark in the graph for every tensor it is given."""
+    """`print`, which in a trace prints nothing and leaves a mark in the graph for every tensor it is
+    given."""
     if not torch.compiler.is_compiling():
         _print(*values, **options)
         return

@@ -1,4 +1,5 @@
-"""Layers with one weight per type: where PyG sorts or selects rows by type, compute all and choose by type."""
+"""Layers with one weight per type: where PyG sorts or selects rows by type, compute all and choose by
+type."""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ _ABSENT = object()
 
 
 def replaces_method(owner: type | None, name: str = "forward") -> Callable[[Callable], Callable]:
-    """Register the decorated function as the static version of `owner.name`; without effect where PyG lacks it."""
+    """Register the decorated function as the static version of `owner.name`; without effect where PyG
+    lacks it."""
 
     def register(function: Callable) -> Callable:
         if owner is not None and hasattr(owner, name):
@@ -28,7 +29,8 @@ def replaces_method(owner: type | None, name: str = "forward") -> Callable[[Call
 
 
 def replaces_function(original: Callable | None) -> Callable[[Callable], Callable]:
-    """Register the decorated function as the static version of `original`, in every module that imported it."""
+    """Register the decorated function as the static version of `original`, in every module that imported
+    it."""
 
     def register(function: Callable) -> Callable:
         if original is not None:
@@ -90,8 +92,8 @@ def _imported_functions() -> list[tuple[Any, str, Callable]]:
 
 
 def concerns_replacement(name: str, value: Any) -> bool:
-    """Whether a condition that a compiled graph checks before it runs, on `value` found under `name`, is about a
-    replacement: it holds while tracing, when the replacements are in force, and no longer when the graph runs."""
+    """Whether a condition that a compiled graph checks before it runs, on `value` found under `name`, is
+    about a replacement: it holds while tracing, when the replacements are in force, and no longer afterwards."""
     return any(value is part for part in _parts()) or bool(_names().search(name))
 
 
@@ -102,7 +104,7 @@ def _parts() -> list[Any]:
 
 @functools.lru_cache(maxsize=None)
 def _names() -> re.Pattern:
-    names = [re.escape(original.__name__) for original in _FUNCTIONS] + [
-        re.escape(name) for _, name, _ in _VALUES
-    ]
-    return re.compile(r"(\.|')(" + "|".join(names) + r")\b")
+    """Matches the name of an attribute of a replaced function, or of a replaced value."""
+    functions = "|".join(re.escape(original.__name__) for original in _FUNCTIONS)
+    values = "|".join(re.escape(name) for _, name, _ in _VALUES)
+    return re.compile(rf"\b({functions})('\])?\.__\w+__|(\.|')({values})\b")

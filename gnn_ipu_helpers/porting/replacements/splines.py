@@ -14,8 +14,8 @@ from .scope import replace_value
 def spline_basis(
     pseudo: Tensor, kernel_size: Tensor, is_open_spline: Tensor, degree: int
 ) -> tuple[Tensor, Tensor]:
-    """`(basis, index)`, both [E, (degree + 1) ** D]: the B-spline products that are not zero at `pseudo` [E, D] in
-    [0, 1], and the number of the kernel's weight that each belongs to."""
+    """`(basis, index)`, both [E, (degree + 1) ** D]: the B-spline products that are not zero at `pseudo`
+    [E, D] in [0, 1], and the number of the kernel's weight that each belongs to."""
     is_open = is_open_spline.to(torch.bool)
     scaled = pseudo * (kernel_size - degree * is_open.long()).to(pseudo.dtype)
     left = scaled.detach().floor()
@@ -48,7 +48,8 @@ def _bspline(t: Tensor, degree: int, offset: int) -> Tensor:
 
 
 def spline_weighting(x: Tensor, weight: Tensor, basis: Tensor, index: Tensor) -> Tensor:
-    """`x` [E, F_in] through the kernel `weight` [K, F_in, F_out] blended by `basis` at `index`: [E, F_out]."""
+    """`x` [E, F_in] through the kernel `weight` [K, F_in, F_out] blended by `basis` at `index`: [E,
+    F_out]."""
     out = x.new_zeros(x.size(0), weight.size(2))
     for number in range(weight.size(0)):
         share = torch.where(index == number, basis, torch.zeros_like(basis)).sum(dim=-1, keepdim=True)
