@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 BUILD = ROOT / "build"
 WIDGET = "application/vnd.jupyter.widget-view+json"
+PICTURES_FIRST = ["image/svg+xml", "image/png", "text/html", "text/markdown", "text/plain"]
 KEPT_METADATA = ("kernelspec", "language_info")
 KEPT_CELL_METADATA = ("tags", "jupyter")
 
@@ -58,7 +59,7 @@ def export(notebook, path):
     )
     (BUILD / "html" / f"{path.stem}.html").write_text(link_pages(html, ".html"), encoding="utf-8")
     resources["output_files_dir"] = f"{path.stem}_files"
-    markdown, extra = MarkdownExporter().from_notebook_node(notebook, resources=resources)
+    markdown, extra = MarkdownExporter(display_data_priority=PICTURES_FIRST).from_notebook_node(notebook, resources=resources)
     markdown = link_pages(markdown, ".md").replace("](../static/", "](../../static/")
     (BUILD / "markdown" / f"{path.stem}.md").write_text(markdown, encoding="utf-8")
     for name, content in extra["outputs"].items():

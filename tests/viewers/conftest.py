@@ -1,14 +1,9 @@
 """Small graphs and molecules that the viewers' tests draw."""
 
-import warnings
-
 import pytest
 import torch
 from matplotlib.text import Text
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # PyG's own, on import: in these tests a warning is an error
-    from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data
 
 ATOMIC_NUMBERS = {"H": 1, "C": 6, "N": 7, "O": 8}
 
