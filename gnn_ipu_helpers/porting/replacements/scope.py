@@ -93,7 +93,7 @@ def _imported_functions() -> list[tuple[Any, str, Callable]]:
 
 def concerns_replacement(name: str, value: Any) -> bool:
     """Whether a condition that a compiled graph checks before it runs, on `value` found under `name`, is
-    about a replacement: it holds while tracing, when the replacements are in force, and no longer afterwards."""
+    about a replacement: it holds while tracing, with the replacements in force, and no longer afterwards."""
     return any(value is part for part in _parts()) or bool(_names().search(name))
 
 
