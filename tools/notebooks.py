@@ -59,7 +59,8 @@ def export(notebook, path):
     )
     (BUILD / "html" / f"{path.stem}.html").write_text(link_pages(html, ".html"), encoding="utf-8")
     resources["output_files_dir"] = f"{path.stem}_files"
-    markdown, extra = MarkdownExporter(display_data_priority=PICTURES_FIRST).from_notebook_node(notebook, resources=resources)
+    exporter = MarkdownExporter(display_data_priority=PICTURES_FIRST)
+    markdown, extra = exporter.from_notebook_node(notebook, resources=resources)
     markdown = link_pages(markdown, ".md").replace("](../static/", "](../../static/")
     (BUILD / "markdown" / f"{path.stem}.md").write_text(markdown, encoding="utf-8")
     for name, content in extra["outputs"].items():
