@@ -9,6 +9,9 @@ from typing import Any
 import torch
 import torch_geometric
 
+from .poptorch_cpu.executor import times_compiled
+from .poptorch_cpu.options import options_without_effect
+
 
 def _choose() -> Any:
     """The SDK's module if it is there and works, otherwise ours."""
@@ -36,22 +39,25 @@ _ON_SDK = poptorch.__name__ == "poptorch"
 
 
 def backend() -> str:
-    """One line that says where models run, with versions."""
+    """One line that says where models run, with versions, and whether they fit one another."""
     versions = f"torch {torch.__version__}, torch_geometric {torch_geometric.__version__}"
     if not _ON_SDK:
-        return f"Backend: CPU implementation of PopTorch's calls ({versions})"
-    return f"Backend: PopTorch {getattr(poptorch, '__version__', 'of the SDK')} ({versions})"
+        return f"CPU implementation of PopTorch's calls ({versions})"
+    return f"PopTorch {getattr(poptorch, '__version__', 'of the SDK')} ({versions}{_misfit()})"
+
+
+def _misfit() -> str:
+    fits = torch.__version__.startswith("2.0.") and torch_geometric.__version__.startswith("2.4.")
+    return "" if fits else "; PopTorch 3.3 was made for torch 2.0.1 and torch_geometric 2.4.0"
 
 
 def compile_count(model: Any) -> int:
     """How often the wrapped ``model`` has been compiled: 1 for a whole training run with fixed shapes."""
-    from .poptorch_cpu.executor import PoplarExecutor, times_compiled
-
-    return times_compiled(model) if isinstance(model, PoplarExecutor) else int(model.isCompiled())
+    if _ON_SDK:
+        return int(model.isCompiled())
+    return times_compiled(model)
 
 
 def settings_without_effect(options: Any) -> dict[str, Any]:
     """The settings of ``options`` that change nothing here, by dotted setter name; empty on an IPU."""
-    from .poptorch_cpu._settings import Settings, kept_by
-
-    return kept_by(options) if isinstance(options, Settings) else {}
+    return {} if _ON_SDK else options_without_effect(options)

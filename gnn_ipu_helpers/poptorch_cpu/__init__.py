@@ -23,7 +23,7 @@ from .enums import (
     VariableRetrievalMode,
 )
 from .errors import ConfigFileError, Error, unknown_name
-from .executor import PoplarExecutor, inferenceModel, trainingModel
+from .executor import PoplarExecutor
 from .loader import DataLoader
 from .losses import identity_loss
 from .ops import (
@@ -56,6 +56,7 @@ from .strategies import (
     ShardedExecution,
     Stage,
 )
+from .wrapping import inferenceModel, load, trainingModel
 
 __all__ = [
     "AsynchronousDataAccessor",
@@ -107,6 +108,7 @@ __all__ = [
     "ipuHardwareVersion",
     "ipu_print_tensor",
     "isRunningOnIpu",
+    "load",
     "nearest",
     "nop",
     "optim",

@@ -35,6 +35,8 @@ class ExecutableCache:
     content of the graph whether what it finds there fits, so that a changed ``forward`` is compiled anew.
     """
 
+    packed = None
+
     def __init__(self, directory: str | None, model_name: str | None = None) -> None:
         self._directory = None if directory is None else Path(directory)
         self._model_name = model_name
@@ -82,12 +84,33 @@ class ExecutableCache:
                 try:
                     file.write(pack(workspace))
                     file.close()
+                    os.chmod(file.name, 0o644)
                     os.replace(file.name, entry)
                 except BaseException:
                     os.unlink(file.name)
                     raise
         except OSError as error:
             _warn(f"The executable cache {self._directory} cannot be written ({error}): going on without it.")
+
+
+class PackedExecutable:
+    """One compiled model in memory, to be written to a file or read from one."""
+
+    def __init__(self, packed: bytes | None = None) -> None:
+        self.packed = packed
+
+    @contextlib.contextmanager
+    def around_compilation(self, key: tuple) -> Iterator[None]:
+        """Compile inside with what is packed, and pack what is new."""
+        with tempfile.TemporaryDirectory(prefix="poptorch-") as workspace:
+            if self.packed is not None:
+                try:
+                    unpack(self.packed, workspace)
+                except DamagedEntry as error:
+                    _warn(f"The exported executable cannot be used ({error}): compiling anew.")
+            with compiler_files_in(workspace):
+                yield
+            self.packed = pack(workspace)
 
 
 def versions() -> str:

@@ -12,8 +12,9 @@ import torch
 from . import enums, optim
 from ._settings import freeze, values_of
 from .arguments import rebuild
-from .caching import ExecutableCache
+from .caching import ExecutableCache, PackedExecutable
 from .errors import Error, only_on_ipu, unknown_name
+from .exports import read_export, write_export
 from .graph import Graph
 from .options import Options
 from .outputs import OutputCollector
@@ -27,7 +28,7 @@ from .watch import ModelWatch
 class PoplarExecutor:
     """A model compiled into one static graph and called like the model; other attributes are the model's own.
 
-    Made by :func:`trainingModel` and :func:`inferenceModel`.
+    Made by ``trainingModel``, ``inferenceModel`` and ``load``.
     """
 
     def __init__(
@@ -72,9 +73,9 @@ class PoplarExecutor:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the mini-batches of a combined batch: forward, and when training also backward and steps."""
-        call = Call(self._forward, type(self._model).__name__, args, kwargs)
+        call = self._call(args, kwargs)
         if self._graph is None:
-            self._compile(call)
+            self._compile(call, self._cache)
         else:
             self._signature.check(call)
             self._watch.check()
@@ -88,6 +89,9 @@ class PoplarExecutor:
             else:
                 self._infer(call)
         return self._collector.result()
+
+    def _call(self, args: tuple, kwargs: dict) -> Call:
+        return Call(self._forward, type(self._model).__name__, args, kwargs)
 
     def _train(self, call: Call) -> None:
         self._drop_gradients()
@@ -148,9 +152,9 @@ class PoplarExecutor:
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile for these arguments; weights, buffers and random numbers stay as they are."""
-        self._compile(Call(self._forward, type(self._model).__name__, args, kwargs))
+        self._compile(self._call(args, kwargs), self._cache)
 
-    def _compile(self, call: Call) -> None:
+    def _compile(self, call: Call, cache: ExecutableCache | PackedExecutable) -> None:
         if not call.tensors:
             raise Error("A model is compiled for the shapes of its tensors, and this call has no tensor.")
         signature = Signature(call, self._parts)
@@ -158,11 +162,13 @@ class PoplarExecutor:
         started = time.perf_counter()
         with compiling(self._shows_progress) as progress:
             key = (type(self._model).__name__, self._training, signature.key())
-            with self._cache.around_compilation(key):
+            with cache.around_compilation(key):
                 graph = self._compile_graph(call, progress)
         self._compilation_seconds = time.perf_counter() - started
         self._graph, self._signature = graph, signature
         self._asides = call.flat.asides
+        self._example = rebuild((call.args, call.kwargs), map(torch.zeros_like, call.tensors))
+        self._executable = cache.packed
         self._watch = ModelWatch(self._model)
         self._compile_count += 1
         self._is_attached = True
@@ -180,6 +186,41 @@ class PoplarExecutor:
             if loss is not None:
                 loss.backward(torch.ones_like(loss))
         return graph
+
+    def compileAndExport(self, filename: str, *args: Any, export_model: bool = True, **kwargs: Any) -> None:
+        """Compile for these arguments and write the result to a file, for ``poptorch.load``."""
+        self._compile(self._call(args, kwargs), PackedExecutable())
+        self.save(filename, export_model)
+
+    def save(self, filename: str, export_model: bool = True, save_rng_state: bool = True) -> None:
+        """Write the compiled graph to a file, with ``export_model`` also the model, options and optimiser."""
+        self._require_compiled("save")
+        write_export(
+            filename,
+            {
+                "training": self._training,
+                "example": self._example,
+                "executable": self._executable,
+                "rng_state": self._random.state if save_rng_state else None,
+                "model": self._model if export_model else None,
+                "options": self._options if export_model else None,
+                "optimizer": self._optimizer.optimizer if export_model and self._training else None,
+            },
+        )
+
+    def loadExecutable(self, filename: str) -> None:
+        """Compile with what an export of this model holds: the same arguments, and code that is ready."""
+        content = read_export(filename)
+        if content["training"] != self._training:
+            kinds = ("inference", "training")
+            raise Error(
+                f"{filename!r} was exported for {kinds[content['training']]}, and this model is wrapped for "
+                f"{kinds[self._training]}."
+            )
+        args, kwargs = content["example"]
+        self._compile(self._call(args, kwargs), PackedExecutable(content["executable"]))
+        if content["rng_state"] is not None:
+            self._random.state = content["rng_state"]
 
     def isCompiled(self) -> bool:
         """Whether the model has been compiled."""
@@ -199,6 +240,8 @@ class PoplarExecutor:
         self._signature: Signature | None = None
         self._watch: ModelWatch | None = None
         self._asides: list = []
+        self._example: tuple = ()
+        self._executable: bytes | None = None
         self._is_attached = False
 
     def _require_compiled(self, name: str) -> None:
@@ -374,22 +417,6 @@ def _require_torch() -> None:
             "install a "
             "newer torch, or use the Poplar SDK's PopTorch on a machine with IPUs."
         )
-
-
-def trainingModel(
-    model: torch.nn.Module, options: Options | None = None, optimizer: torch.optim.Optimizer | None = None
-) -> PoplarExecutor:
-    """Wrap a model whose ``forward`` returns its loss: each call trains on a combined batch.
-
-    The loss is the one tensor marked by ``identity_loss``, or else the one scalar returned. Without an
-    optimiser it is SGD with a learning rate of 0.01.
-    """
-    return PoplarExecutor(model, options, True, torch.__version__, optimizer)
-
-
-def inferenceModel(model: torch.nn.Module, options: Options | None = None) -> PoplarExecutor:
-    """Wrap a model for inference; it is put into evaluation mode."""
-    return PoplarExecutor(model, options, False, torch.__version__)
 
 
 def times_compiled(executor: PoplarExecutor) -> int:

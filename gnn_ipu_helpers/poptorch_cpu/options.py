@@ -464,6 +464,11 @@ class Options(Settings):
         return "\n".join(lines)
 
 
+def options_without_effect(options: Options) -> dict[str, Any]:
+    """The settings that were made and change nothing without an IPU, by dotted setter name."""
+    return kept_by(options)
+
+
 def _resolve(options: Options, path: Iterable[str]) -> Any:
     target = options
     for name in path:

@@ -1,1 +1,0 @@
-"""Saving a wrapped model with its compiled graph, and loading it again."""
