@@ -30,7 +30,7 @@ def neighbours(x, batch, node, keep=lambda distance: True, loop=False):
 
 
 def edges_of(edge_index, node, last):
-    """Sources of the edges into `node`, without those between the last points: they stand for missing ones."""
+    """Sources of the edges into `node`, without those between the last points, for missing ones."""
     pairs = edge_index.t().tolist()
     return [source for source, target in pairs if target == node and (source, target) != (last, last)]
 
