@@ -42,8 +42,8 @@ def backend() -> str:
     """One line that says where models run, with versions, and whether they fit one another."""
     versions = f"torch {torch.__version__}, torch_geometric {torch_geometric.__version__}"
     if not _ON_SDK:
-        return f"CPU implementation of PopTorch's calls ({versions})"
-    return f"PopTorch {getattr(poptorch, '__version__', 'of the SDK')} ({versions}{_misfit()})"
+        return f"Backend: CPU implementation of PopTorch's calls ({versions})"
+    return f"Backend: PopTorch {getattr(poptorch, '__version__', 'of the SDK')} ({versions}{_misfit()})"
 
 
 def _misfit() -> str:
