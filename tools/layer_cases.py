@@ -25,9 +25,9 @@ class Fix:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A layer: its `name`, `build` which makes it as a module, `call` which names the attributes of `Sample` to call
-    it with, and `options` for the call. `fix` is tried where it is not static so; `note` says why it is not tried at all.
-    """
+    """A layer: its `name`, `build` which makes it as a module, `call` which names the attributes of
+    `Sample` to call it with, and `options` for the call. `fix` is tried where it is not static so;
+    `note` says why it is not tried at all."""
 
     name: str
     build: Callable[[], nn.Module] | None = None
@@ -38,8 +38,8 @@ class Case:
 
 
 class Sample:
-    """The tensors the cases are called with, from a fixed seed: `NUM_GRAPHS` equal graphs, edges sorted by target,
-    no self-loops."""
+    """The tensors the cases are called with, from a fixed seed: `NUM_GRAPHS` equal graphs, edges sorted
+    by target, no self-loops."""
 
     def __init__(self) -> None:
         generator = torch.Generator().manual_seed(1)
@@ -100,7 +100,8 @@ def _mlp(inputs: int = CHANNELS, outputs: int = CHANNELS) -> nn.Module:
 
 
 class _Function(nn.Module):
-    """A function of PyG as a module with one weight in front of its first argument, so that it can be trained."""
+    """A function of PyG as a module with one weight in front of its first argument, so that it can be
+    trained."""
 
     def __init__(self, function: Callable, channels: int | None = CHANNELS):
         super().__init__()
@@ -184,7 +185,7 @@ CONVOLUTIONS = [
     Case("RGATConv", lambda: pyg.RGATConv(C, C, 3, heads=2), ("x", "edge_index", "edge_type")),
     Case(
         "RGATConv within relations",
-        lambda: pyg.RGATConv(C, C, 3, heads=2, mod="scaled", attention_mechanism="within-relation"),
+        lambda: pyg.RGATConv(C, C, 3, heads=2, attention_mechanism="within-relation"),
         ("x", "edge_index", "edge_type"),
     ),
     Case("SignedConv", lambda: pyg.SignedConv(C, C, True), ("x", "edge_index", "other_edge_index")),
@@ -325,7 +326,10 @@ AGGREGATIONS = [
     _dense_aggregation("SortAggregation", lambda: _Function(pyg.SortAggregation(3))),
     _dense_aggregation("GraphMultisetTransformer", lambda: pyg.GraphMultisetTransformer(C, 2)),
     _pooled("AttentionalAggregation", lambda: pyg.AttentionalAggregation(_mlp(C, 1), _mlp())),
-    _pooled("EquilibriumAggregation", lambda: pyg.EquilibriumAggregation(C, C, [4], grad_iter=1)),
+    Case(
+        "EquilibriumAggregation",
+        note="solves an optimisation problem inside forward, with gradients of its own",
+    ),
     _pooled("MLPAggregation", lambda: pyg.MLPAggregation(C, C, 4, num_layers=1)),
     _pooled("DeepSetsAggregation", lambda: pyg.DeepSetsAggregation(_mlp(), _mlp())),
     _dense_aggregation("SetTransformerAggregation", lambda: pyg.SetTransformerAggregation(C)),
@@ -519,9 +523,9 @@ MODELS = [
     ),
     Case("InnerProductDecoder", lambda: _Function(pyg.InnerProductDecoder())),
     Case("GAE", lambda: pyg.GAE(pyg.SAGEConv(C, C))),
-    Case("VGAE", note="its encoder returns two tensors and its loss is computed outside `forward`"),
+    Case("VGAE", note="its loss is computed outside `forward`, with negative edges drawn on the way"),
     Case("ARGA", lambda: pyg.ARGA(pyg.SAGEConv(C, C), _mlp())),
-    Case("ARGVA", note="as VGAE"),
+    Case("ARGVA", note="its loss is computed outside `forward`, with negative edges drawn on the way"),
     Case("SignedGCN", lambda: pyg.SignedGCN(C, C, 2), ("x", "edge_index", "other_edge_index")),
     Case("RENet", note="reads lists of past events whose lengths differ"),
     Case("GraphUNet", lambda: pyg.GraphUNet(C, C, C, 2)),
@@ -541,7 +545,7 @@ MODELS = [
     Case("LINKX", lambda: pyg.LINKX(NUM_NODES, C, C, C, 2)),
     Case("LightGCN", lambda: pyg.LightGCN(NUM_NODES, C, 2), ("edge_index", "edge_index")),
     Case("MaskLabel", lambda: pyg.MaskLabel(3, C), ("x", "labels", "mask")),
-    Case("GroupAddRev", lambda: pyg.GroupAddRev(pyg.SAGEConv(C // 2, C // 2), num_groups=2)),
+    Case("GroupAddRev", note="frees and recomputes activations in an autograd function of its own"),
     Case("GNNFF", note=_SPARSE),
     Case("PMLP", lambda: pyg.PMLP(C, C, C, 2)),
     Case(

@@ -1,4 +1,4 @@
-"""Run every layer of `torch_geometric.nn` through the check and four compiled steps; write the page on them."""
+"""Run every layer of `torch_geometric.nn` through the check and four compiled steps; write the page."""
 
 from __future__ import annotations
 
@@ -137,37 +137,17 @@ def _update(optimizer, loss: torch.Tensor) -> None:
         optimizer.step()
 
 
-# What PopTorch Geometric 3.3 documents as running on an IPU, by PyG's names.
-POPTORCH_GEOMETRIC = frozenset(
-    """
-    Linear Sequential HeteroLinear
-    SimpleConv SAGEConv GraphConv GatedGraphConv ResGatedGraphConv TransformerConv TAGConv GINConv GINEConv ARMAConv
-    APPNP MFConv SplineConv NNConv CGConv EdgeConv DynamicEdgeConv XConv HypergraphConv LEConv PNAConv ClusterGCNConv
-    WLConvContinuous GeneralConv HGTConv HeteroConv LGConv PointGNNConv RGATConv FiLMConv GCNConv GravNetConv GATConv
-    GATv2Conv AGNNConv SGConv SSGConv FastRGCNConv SignedConv DNAConv PointNetConv GMMConv PPFConv FeaStConv
-    PointTransformerConv GENConv GCN2Conv FAConv EGConv PDNConv HEATConv HANConv AntiSymmetricConv
-    MultiAggregation SumAggregation MeanAggregation MaxAggregation MinAggregation MulAggregation VarAggregation
-    StdAggregation SoftmaxAggregation PowerMeanAggregation DeepSetsAggregation AttentionalAggregation Set2Set
-    DegreeScalerAggregation MedianAggregation QuantileAggregation SortAggregation LSTMAggregation MLPAggregation
-    GRUAggregation
-    BatchNorm InstanceNorm GraphNorm LayerNorm GraphSizeNorm PairNorm MeanSubtractionNorm MessageNorm DiffGroupNorm
-    global_add_pool global_mean_pool global_max_pool MemPooling max_pool_x avg_pool_x voxel_grid fps knn knn_graph
-    radius radius_graph nearest knn_interpolate
-    gini
-    DenseGCNConv DenseGINConv DenseGraphConv DenseSAGEConv
-    PositionalEncoding TemporalEncoding
-    TransE ComplEx DistMult RotatE
-    """.split()
-)
+# What PopTorch Geometric 3.3 documents as running on an IPU, by PyG's names, one per line.
+POPTORCH_GEOMETRIC = frozenset((ROOT / "tools" / "poptorch_geometric_layers.txt").read_text().split())
 
 _INTRODUCTION = f"""# Which PyG layers are static
 
 Written by `make layers` with torch {{torch}} and PyG {{pyg}}: do not edit.
 
-Every layer below was built, passed through `check`, compiled, and trained for {STEPS} steps beside the same layer in
-eager PyTorch. It counts as static only if all losses and parameters agree at each step (rtol {RTOL:g}, atol {ATOL:g}).
-{{total}} layers: {{counts}}. Of the {{known}} that PopTorch Geometric documents for the IPU, {{covered}} are static here.
-A star marks the others that are static, too.
+Every layer below was built, passed through `check`, compiled, and trained for {STEPS} steps beside the same
+layer in eager PyTorch. It counts as static only if all losses and parameters agree at each step
+(rtol {RTOL:g}, atol {ATOL:g}). {{total}} layers: {{counts}}. Of the {{known}} that PopTorch Geometric
+documents for the IPU, {{covered}} are static here; a star marks those that are static beyond these.
 """
 
 _SECTIONS = (
@@ -176,8 +156,8 @@ _SECTIONS = (
     (
         REPLACED,
         "Replaced by us",
-        "PyG's own code is dynamic inside (or needs pyg-lib), though the result is not. While compiling, this package "
-        "puts a static version of the same mathematics in its place.",
+        "PyG's own code is dynamic inside (or needs pyg-lib), though the result is not. While compiling, "
+        "this package puts a static version of the same mathematics in its place.",
     ),
     (NOT_STATIC, "Not static", "An IPU cannot run these as they are."),
 )

@@ -18,7 +18,9 @@ class Place:
     source: str = ""
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return (
+            f"{self.file}, line {self.line}" if self.file.startswith("cell ") else f"{self.file}:{self.line}"
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,8 +40,13 @@ class Finding:
     remedy: str
     cause: Place | None = None
 
+    @property
+    def place(self) -> Place:
+        """`file`, `line` and `source` as a `Place`."""
+        return Place(self.file, self.line, source=self.source)
+
     def __str__(self) -> str:
-        lines = [f"{self.file}:{self.line}  {self.operation}"]
+        lines = [f"{self.place}  {self.operation}"]
         if self.source:
             lines.append(f"    {self.source}")
         if self.cause is not None:
@@ -98,7 +105,7 @@ class Report:
 
 
 def _html_row(number: int, finding: Finding) -> str:
-    where = f"{html.escape(finding.file)}:{finding.line}<br><code>{html.escape(finding.source)}</code>"
+    where = f"{html.escape(str(finding.place))}<br><code>{html.escape(finding.source)}</code>"
     if finding.cause is not None:
         where += f"<br><small>inside {html.escape(str(finding.cause))}</small>"
     cells = [

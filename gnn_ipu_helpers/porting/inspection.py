@@ -9,7 +9,7 @@ import torch
 
 from .findings import Place
 from .places import is_own, parse_stack
-from .replacements import print_while_tracing, replaced_by
+from .replacements import Original, print_while_tracing, replaced_by
 
 _ALIASES = {
     "unique_consecutive": "unique",
@@ -65,22 +65,25 @@ def replaced_layers(graph_module: torch.fx.GraphModule) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for node in graph_module.graph.nodes:
         found = origin(node)
-        if not found.frames or not is_own(found.frames[-1].file):
-            continue  # a replacement that hands on to PyG's own code replaces nothing
-        for frame in found.frames:
+        for frame, inner in zip(found.frames, [*found.frames[1:], None]):
             original = replaced_by(frame.function) if is_own(frame.file) else None
             if original is not None:
-                names.setdefault(_layer_name(original, found.modules))
+                if not _hands_on(original, inner):
+                    names.setdefault(_layer_name(original, found.modules))
                 break
     return tuple(names)
 
 
-def _layer_name(original: type | str, modules: list[type]) -> str:
-    if isinstance(original, str):
-        return original
-    return next(
-        (kind.__name__ for kind in reversed(modules) if issubclass(kind, original)), original.__name__
-    )
+def _hands_on(original: Original, inner: Place | None) -> bool:
+    """Whether the replacement calls the original after all, for a case that is static as it is."""
+    return inner is not None and (inner.function, inner.file) == (original.function, original.file)
+
+
+def _layer_name(original: Original, modules: list[type]) -> str:
+    owner = original.owner
+    if owner is None:
+        return original.function
+    return next((kind.__name__ for kind in reversed(modules) if issubclass(kind, owner)), owner.__name__)
 
 
 def origin(node: torch.fx.Node) -> Origin:

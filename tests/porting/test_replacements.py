@@ -32,6 +32,14 @@ attributes = {"edge_attr": given.edge_attr}
 within = {"attention_mechanism": "within-relation", "heads": 2}
 multiplied = {"attention_mode": "multiplicative-self-attention", "dim": 2}
 
+
+def scaled(**kwargs):
+    """RGATConv that modulates by degree; PyG leaves one of its weights uninitialised."""
+    layer = pyg.RGATConv(C, 5, 3, mod="scaled", **kwargs)
+    nn.init.uniform_(layer.l2)
+    return layer
+
+
 LAYERS = {
     "HeteroLinear": (lambda: pyg.HeteroLinear(C, 5, 3), (given.x, unsorted_type), {}),
     "HeteroLinear without bias": (
@@ -78,7 +86,7 @@ LAYERS = {
         attributes,
     ),
     "RGATConv within, bases": (
-        lambda: pyg.RGATConv(C, 5, 3, num_bases=2, mod="scaled", **within),
+        lambda: scaled(num_bases=2, **within),
         relational,
         {},
     ),
@@ -90,7 +98,7 @@ LAYERS = {
         {},
     ),
     "RGATConv within, multiplied and scaled": (
-        lambda: pyg.RGATConv(C, 5, 3, mod="scaled", **multiplied, **within),
+        lambda: scaled(**multiplied, **within),
         relational,
         {},
     ),

@@ -2,9 +2,10 @@
 
 from . import aggregations, convolutions, dense, models, norms, points, recurrent, relations, splines
 from .host import print_while_tracing
-from .scope import concerns_replacement, replaced_by, static_replacements
+from .scope import Original, concerns_replacement, replaced_by, static_replacements
 
 __all__ = [
+    "Original",
     "aggregations",
     "concerns_replacement",
     "convolutions",

@@ -7,7 +7,7 @@ import functools
 import re
 import sys
 import threading
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, NamedTuple
 
 _LOCK = threading.RLock()
 _METHODS: list[tuple[type, str, Callable]] = []
@@ -60,17 +60,31 @@ def static_replacements() -> Iterator[None]:
         yield
 
 
-def replaced_by(function_name: str) -> type | str | None:
-    """What the replacement of that name stands for: a class of PyG, the name of a function, or None."""
-    return _stands_for().get(function_name)
+class Original(NamedTuple):
+    """What a replacement stands for: `function` in `file`, and the class it is a method of, if any."""
+
+    owner: type | None
+    function: str
+    file: str
+
+
+def replaced_by(function_name: str) -> Original | None:
+    """What the replacement of that name stands for, if there is one."""
+    return _originals().get(function_name)
 
 
 @functools.lru_cache(maxsize=None)
-def _stands_for() -> dict[str, type | str]:
-    methods = {function.__name__: owner for owner, _, function in _METHODS}
-    functions = {function.__name__: original.__name__ for original, function in _FUNCTIONS.items()}
-    values = {value.__name__: name for _, name, value in _VALUES if callable(value)}
+def _originals() -> dict[str, Original]:
+    methods = {f.__name__: Original(owner, name, _file(owner)) for owner, name, f in _METHODS}
+    functions = {
+        f.__name__: Original(None, original.__name__, _file(original)) for original, f in _FUNCTIONS.items()
+    }
+    values = {f.__name__: Original(None, name, "") for _, name, f in _VALUES if callable(f)}
     return {**methods, **functions, **values}
+
+
+def _file(thing: Any) -> str:
+    return getattr(sys.modules[thing.__module__], "__file__", "")
 
 
 def _restore(owner: Any, name: str, value: Any) -> None:

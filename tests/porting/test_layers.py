@@ -1,0 +1,111 @@
+"""The page on supported layers: complete, covering what PopTorch Geometric documents, true for a sample."""
+
+import copy
+
+import pytest
+import torch
+import torch_geometric.nn as pyg
+from torch import nn
+
+from gnn_ipu_helpers.porting import static_compile
+from tools import layers
+from tools.layer_cases import GROUPS
+
+PAGE = layers.read_page(layers.PAGE.read_text())
+CASES = {case.name: case for cases in GROUPS.values() for case in cases}
+BASES = {"MessagePassing", "Aggregation", "KGEModel"}
+ON_THE_HOST = {"KNNIndex", "L2KNNIndex", "MIPSKNNIndex", "ApproxL2KNNIndex", "ApproxMIPSKNNIndex"}
+NOT_LAYERS = {"to_captum_model", "to_captum_input", "captum_output_to_dicts"}
+SAMPLE = [
+    "SAGEConv",
+    "GCNConv",
+    "GATv2Conv",
+    "GINEConv",
+    "RGCNConv",
+    "HGTConv",
+    "DynamicEdgeConv",
+    "SplineConv",
+    "HypergraphConv",
+    "HeteroConv",
+    "MeanAggregation",
+    "LSTMAggregation",
+    "InstanceNorm",
+    "HeteroBatchNorm",
+    "global_mean_pool",
+    "TopKPooling",
+    "knn_graph",
+    "DenseGCNConv",
+    "HeteroLinear",
+    "JumpingKnowledge",
+    "DistMult",
+    "to_hetero",
+]
+
+
+@pytest.mark.filterwarnings("ignore")  # PyG's own, from its eager layers
+@pytest.mark.parametrize("name", SAMPLE)
+def test_the_page_says_what_the_layer_does(name):
+    assert layers.examine(CASES[name]).status == PAGE[name]
+
+
+def test_every_layer_that_poptorch_geometric_documents_is_static():
+    missing = {name for name in layers.POPTORCH_GEOMETRIC if PAGE.get(name) in (None, layers.NOT_STATIC)}
+    assert missing == set()
+
+
+@pytest.mark.parametrize(
+    "module", ["conv", "aggr", "norm", "pool", "unpool", "dense", "models", "kge", "attention"]
+)
+def test_every_layer_of_pyg_is_on_the_page(module):
+    names = set(getattr(pyg, module).__all__) - BASES - ON_THE_HOST - NOT_LAYERS
+    assert names - set(PAGE) == set()
+
+
+def test_every_case_is_on_the_page_and_nothing_else():
+    assert set(PAGE) == set(CASES)
+
+
+def test_a_page_reads_back_as_written():
+    outcomes = {
+        "Convolutions": [
+            layers.Outcome("GCNConv", layers.WITH_ARGUMENT, "add_self_loops=False"),
+            layers.Outcome("SAGEConv", layers.AS_IT_IS),
+            layers.Outcome("MFConv", layers.REPLACED),
+        ],
+        "Models": [layers.Outcome("SchNet", layers.NOT_STATIC, "the number of graphs")],
+    }
+    expected = {outcome.name: outcome.status for group in outcomes.values() for outcome in group}
+    assert layers.read_page(layers.write_page(outcomes)) == expected
+
+
+def test_a_difference_in_training_is_seen():
+    class Drifting(nn.Module):
+        """Computes something else once it has been compiled."""
+
+        def __init__(self):
+            super().__init__()
+            self.lin = nn.Linear(8, 8)
+
+        def forward(self, x):
+            return self.lin(x) * (2.0 if torch.compiler.is_compiling() else 1.0)
+
+    model = layers.WithLoss(Drifting())
+    assert "step 0: loss" in layers.training_difference(model, [torch.ones(3, 8)], {})
+    assert layers.training_difference(layers.WithLoss(nn.Linear(8, 8)), [torch.ones(3, 8)], {}) is None
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, from inductor
+def test_a_replaced_layer_trains_with_inductor_as_in_eager():
+    torch.manual_seed(0)
+    case = CASES["RGCNConv"]
+    model = layers.WithLoss(case.build())
+    twin = copy.deepcopy(model)
+    sample = layers.Sample()
+    inputs = [getattr(sample, name) for name in case.call]
+    compiled = static_compile(twin, "inductor")
+    loss, other = model(*inputs), compiled(*inputs)
+    loss.backward()
+    other.backward()
+    torch.testing.assert_close(other, loss)
+    for (name, one), (_, two) in zip(model.named_parameters(), twin.named_parameters()):
+        torch.testing.assert_close(two.grad, one.grad, rtol=1e-4, atol=1e-5, msg=name)
