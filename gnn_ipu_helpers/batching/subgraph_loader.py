@@ -16,7 +16,7 @@ from .options import FixedSizeOptions
 from .padding import fits
 from .planned_loader import BatchSource, PlannedLoader
 from .planning import Plan, pad_to_max
-from .schema import Schema, infer_schema
+from .schema import GRAPH, Schema, infer_schema
 from .strategies import OverSizeStrategy
 from .table import GraphTable
 from .trimming import Trimmed, nothing_trimmed, take_report, trim_table, with_report
@@ -181,6 +181,9 @@ def subgraph_schema(
     schema = infer_schema([subgraph], exclude_keys)
     fields = []
     for field in schema.fields:
+        if field.name in ("n_id", "e_id") and field.level == GRAPH:
+            # A transform added or removed nodes or edges, so that this no longer tells which they are.
+            continue
         told = known.get((field.store, field.name), field)
         fields.append(field._replace(level=told.level, rows=told.rows))
     return schema._replace(fields=tuple(fields))
