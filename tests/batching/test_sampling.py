@@ -164,6 +164,14 @@ def test_edges_of_one_hop_are_sorted_by_target():
         assert bool((col.diff() >= 0).all())
 
 
+@pytest.mark.parametrize("disjoint", [False, True])
+def test_new_nodes_come_in_the_order_in_which_they_are_met(disjoint):
+    data = random_graph()
+    out = sample(VectorisedNeighborSampler(data, [-1, -1], disjoint=disjoint), [5, 1, 9])
+    met = list(dict.fromkeys([0, 1, 2, *out.row.tolist()]))
+    assert met == list(range(out.node.numel()))
+
+
 def test_a_seed_named_twice_is_there_twice():
     out = sample(VectorisedNeighborSampler(random_graph(), [-1]), [7, 3, 7])
     assert out.node[:3].tolist() == [7, 3, 7]
@@ -280,6 +288,24 @@ def test_pyg_link_loader_takes_the_sampler():
     )
     batch = next(iter(loader))
     assert torch.equal(batch.n_id[batch.edge_label_index[:, :3]], data.edge_index[:, :3])
+
+
+def test_disjoint_subgraphs_of_links_have_both_their_ends():
+    data = random_hetero_graph()
+    edge_type = ("actor", "to", "movie")
+    sampler = VectorisedNeighborSampler(data, [2], disjoint=True)
+    loader = LinkNeighborLoader(
+        data,
+        [2],
+        neighbor_sampler=sampler,
+        edge_label_index=(edge_type, data[edge_type].edge_index[:, :3]),
+        batch_size=3,
+    )
+    (batch,) = loader
+    assert batch["actor"].batch[:3].tolist() == batch["movie"].batch[:3].tolist() == [0, 1, 2]
+    for source, relation, target in data.edge_types:
+        row, col = batch[source, relation, target].edge_index
+        assert torch.equal(batch[source].batch[row], batch[target].batch[col])
 
 
 @pytest.mark.parametrize("bad", [[-2], [10, -5], [1.5], [True], ["3"]])
