@@ -125,10 +125,10 @@ class AsynchronousDataAccessor:
         producer, self._preloaded = self._preloaded or self._start(), None
         self._current = producer
         batches = iter(producer.get, _END)
-        return batches if self._rebatched_size is None else _rebatched(batches, self._rebatched_size)
+        return batches if self._rebatched_size is None else rebatched(batches, self._rebatched_size)
 
 
-def _rebatched(batches: Iterator, size: int) -> Iterator:
+def rebatched(batches: Iterator, size: int) -> Iterator:
     """Cut and join batches along dimension 0 to batches of ``size``; an incomplete last one is dropped."""
     pending: list[list[torch.Tensor]] = []
     held = 0

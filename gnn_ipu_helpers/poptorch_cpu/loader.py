@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import IterableDataset, RandomSampler, Sampler, SequentialSampler
 
 from ._settings import freeze, values_of
-from .accessor import AsynchronousDataAccessor
+from .accessor import AsynchronousDataAccessor, rebatched
 from .enums import DataLoaderMode
 from .errors import Error
 from .options import Options
@@ -75,6 +75,7 @@ class DataLoader(TorchDataLoader):
         self._options = options
         self._mode = DataLoaderMode(mode)
         self._accessor: AsynchronousDataAccessor | None = None
+        self._rebatched_size: int | None = None
         self._combined_batch_size = _combined_batch_size(options, batch_size, batch_sampler)
 
         arguments = dict(kwargs, num_workers=num_workers)
@@ -91,14 +92,14 @@ class DataLoader(TorchDataLoader):
         if auto_distributed_partitioning and options.Distributed.numProcesses > 1:
             dataset, arguments = _shard(dataset, arguments, options)
 
-        accessor_options = dict(async_options or {})
         if self._mode == DataLoaderMode.AsyncRebatched:
-            accessor_options["rebatched_size"] = self._rebatch(arguments, rebatched_worker_size)
+            self._rebatched_size = self._rebatch(arguments, rebatched_worker_size)
         elif rebatched_worker_size is not None:
             raise ValueError("rebatched_worker_size is for mode=poptorch.DataLoaderMode.AsyncRebatched.")
         super().__init__(dataset, **arguments)
-        if self._mode != DataLoaderMode.Sync:
-            self._accessor = AsynchronousDataAccessor(_Synchronous(self), **accessor_options)
+        # Workers load ahead by themselves; without any, a thread does.
+        if self._mode != DataLoaderMode.Sync and num_workers == 0:
+            self._accessor = AsynchronousDataAccessor(_Synchronous(self), **(async_options or {}))
 
     def _rebatch(self, arguments: dict[str, Any], worker_size: int | None) -> int:
         """Let workers load ``worker_size`` samples at a time; returns the size they are put together to."""
@@ -134,7 +135,8 @@ class DataLoader(TorchDataLoader):
         return super().__len__()
 
     def __iter__(self) -> Iterator:
-        return super().__iter__() if self._accessor is None else iter(self._accessor)
+        batches = super().__iter__() if self._accessor is None else iter(self._accessor)
+        return batches if self._rebatched_size is None else rebatched(batches, self._rebatched_size)
 
 
 class _Synchronous:

@@ -58,4 +58,5 @@ def compiling(show_bar: bool) -> Iterator[Callable[[int], None]]:
     ) as bar:
         yield lambda percent: bar.update(percent - bar.n)
         bar.update(100 - bar.n)
+        bar.refresh()
     _after.run()

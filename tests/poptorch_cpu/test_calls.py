@@ -1,0 +1,188 @@
+"""A call that the compiled graph cannot serve is refused at once, with what helps."""
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from gnn_ipu_helpers import compile_count
+from gnn_ipu_helpers import poptorch_cpu as poptorch
+
+from .models import GCN, Classifier, classified
+
+
+def test_other_shape_of_a_graph_names_argument_shapes_and_loader(graph):
+    x, edge_index, y = graph
+    trained = poptorch.trainingModel(GCN())
+    trained(x, edge_index, y)
+    expected = (
+        r"edge_index has the shape \[2, 50\], and the graph was compiled for \[2, 60\].*FixedSizeDataLoader"
+    )
+    with pytest.raises(poptorch.Error, match=expected):
+        trained(x, edge_index[:, :50], y)
+    trained(x, edge_index, y)
+    assert compile_count(trained) == 1
+
+
+def test_other_shape_of_a_batch_points_at_drop_last():
+    trained = poptorch.trainingModel(Classifier())
+    trained(*classified(8))
+    with pytest.raises(
+        poptorch.Error, match=r"x has the shape \[5, 5\].*\[8, 5\].*DataLoader.*drop_last=True"
+    ):
+        trained(*classified(5))
+
+
+def test_other_shape_inside_a_data_object_is_named():
+    class Model(GCN):
+        def forward(self, data):
+            return super().forward(data.x, data.edge_index)
+
+    inferred = poptorch.inferenceModel(Model())
+    inferred(Data(torch.randn(5, 8), torch.randint(5, (2, 9))))
+    with pytest.raises(poptorch.Error, match=r"data\.edge_index has the shape \[2, 7\]"):
+        inferred(Data(torch.randn(5, 8), torch.randint(5, (2, 7))))
+
+
+def test_other_shape_inside_dicts_is_named_by_its_key():
+    class Model(torch.nn.Module):
+        def forward(self, edges):
+            return {key: value * 2 for key, value in edges.items()}
+
+    key = ("actor", "plays", "movie")
+    inferred = poptorch.inferenceModel(Model())
+    assert inferred({key: torch.ones(2, 3)})[key].sum() == 12
+    with pytest.raises(
+        poptorch.Error, match=r"edges\[\('actor', 'plays', 'movie'\)\] has the shape \[2, 4\]"
+    ):
+        inferred({key: torch.ones(2, 4)})
+
+
+def test_other_dtype_is_refused():
+    trained = poptorch.trainingModel(Classifier())
+    x, y = classified(4)
+    trained(x, y)
+    with pytest.raises(poptorch.Error, match=r"x is torch.float64.*pass x.to\(torch.float32\)"):
+        trained(x.double(), y)
+
+
+def test_wrong_number_of_arguments_shows_the_signature():
+    trained = poptorch.trainingModel(Classifier())
+    x, y = classified(4)
+    with pytest.raises(poptorch.Error, match=r"Classifier.forward\(x, y\).*missing a required argument: 'y'"):
+        trained(x)
+    trained(x, y)
+    with pytest.raises(poptorch.Error, match="too many positional arguments"):
+        trained(x, y, y)
+    with pytest.raises(poptorch.Error, match="unexpected keyword argument 'z'"):
+        trained(x, y, z=y)
+
+
+def test_arguments_by_name_and_by_position_are_the_same_call():
+    trained = poptorch.trainingModel(Classifier())
+    x, y = classified(4)
+    trained(x, y)
+    trained(y=y, x=x)
+    assert compile_count(trained) == 1
+
+
+def test_optional_argument_may_not_appear_later(graph):
+    x, edge_index, y = graph
+    inferred = poptorch.inferenceModel(GCN())
+    inferred(x, edge_index)
+    with pytest.raises(poptorch.Error, match="called with y"):
+        inferred(x, edge_index, y)
+
+
+def test_tensor_on_another_device_is_refused():
+    trained = poptorch.trainingModel(Classifier())
+    x, y = classified(4)
+    with pytest.raises(poptorch.Error, match=r"x is on the device 'meta'.*x.cpu\(\)"):
+        trained(x.to("meta"), y)
+    trained(x, y)
+    with pytest.raises(poptorch.Error, match="y is on the device 'meta'"):
+        trained(x, y.to("meta"))
+
+
+def test_sparse_tensor_is_refused():
+    inferred = poptorch.inferenceModel(GCN())
+    adjacency = torch.eye(5).to_sparse()
+    with pytest.raises(poptorch.Error, match="edge_index has the layout torch.sparse_coo"):
+        inferred(torch.randn(5, 8), adjacency)
+
+
+def test_call_without_tensors_is_refused():
+    class Model(torch.nn.Module):
+        def forward(self, value):
+            return value
+
+    with pytest.raises(poptorch.Error, match="has no tensor"):
+        poptorch.inferenceModel(Model())(3)
+
+
+class _Scale(torch.nn.Module):
+    def forward(self, x, factor):
+        return x if factor is None else x * factor
+
+
+@pytest.mark.parametrize("value", [2, 0.5, True, None])
+def test_value_other_than_a_tensor_is_part_of_the_graph(value):
+    inferred = poptorch.inferenceModel(_Scale())
+    x = torch.ones(3)
+    expected = x if value is None else x * value
+    assert torch.equal(inferred(x, value), expected)
+    assert torch.equal(inferred(x, value), expected)
+    with pytest.raises(
+        poptorch.Error, match=f"factor is not a tensor, so its value {value!r} is part .*got 7"
+    ):
+        inferred(x, 7)
+
+
+def test_what_is_not_static_is_refused_with_findings():
+    class Model(torch.nn.Module):
+        def forward(self, x, mask):
+            return x[mask].sum()
+
+    inferred = poptorch.inferenceModel(Model())
+    with pytest.raises(poptorch.Error, match="not a static graph") as caught:
+        inferred(torch.ones(4), torch.tensor([True, False, True, True]))
+    (finding,) = caught.value.findings
+    assert finding.source == "return x[mask].sum()"
+    assert __file__.endswith(finding.file)
+    assert not inferred.isCompiled()
+
+
+class _Pair:
+    def __init__(self, first, second):
+        self.first, self.second = first, second
+
+
+class _PairParser(poptorch.ICustomArgParser):
+    def yieldTensors(self, struct):
+        yield struct.first
+        yield struct.second
+
+    def reconstruct(self, original_structure, tensor_iterator):
+        return _Pair(next(tensor_iterator), next(tensor_iterator))
+
+
+def test_registered_types_are_taken_apart_and_put_together():
+    class Model(torch.nn.Module):
+        def forward(self, pair):
+            return pair.first - pair.second
+
+    poptorch.registerCustomArgParser(_Pair, _PairParser())
+    inferred = poptorch.inferenceModel(Model(), poptorch.Options().deviceIterations(2))
+    pair = _Pair(torch.tensor([1.0, 2.0]), torch.tensor([5.0, 7.0]))
+    assert inferred(pair).tolist() == [-4, -5]
+    pair.second = torch.tensor([0.0, 0.0])
+    assert inferred(pair).tolist() == [1, 2]
+
+
+def test_model_must_be_a_module():
+    with pytest.raises(poptorch.Error, match="wraps a torch.nn.Module .got function"):
+        poptorch.inferenceModel(lambda x: x)
+
+
+def test_options_must_be_options():
+    with pytest.raises(poptorch.Error, match="options must be a poptorch.Options .got dict"):
+        poptorch.inferenceModel(Classifier(), {})

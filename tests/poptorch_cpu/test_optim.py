@@ -1,0 +1,165 @@
+"""PopTorch's optimisers do what torch's do, and learning rates reach the device with ``setOptimizer``."""
+
+import copy
+import math
+
+import pytest
+import torch
+
+from gnn_ipu_helpers import compile_count
+from gnn_ipu_helpers import poptorch_cpu as poptorch
+
+from .models import Classifier, classified
+from .side_by_side import assert_same_weights, eager_step
+
+PAIRS = {
+    "SGD": ({"lr": 0.1}, {}),
+    "SGD with momentum": ({"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01, "nesterov": True}, {}),
+    "Adam": ({}, {"loss_scaling": 1024.0, "accum_type": torch.float16}),
+    "Adam with settings": ({"lr": 0.02, "betas": (0.8, 0.9), "amsgrad": True, "weight_decay": 0.1}, {}),
+    "AdamW": ({"lr": 0.02}, {"bias_correction": True}),
+    "RMSprop": ({"lr": 0.02, "momentum": 0.5, "centered": True}, {"loss_scaling": 2.0}),
+}
+
+
+def _train(model, optimizer, steps=3):
+    trained = poptorch.trainingModel(model, optimizer=optimizer)
+    torch.manual_seed(1)
+    for _ in range(steps):
+        trained(*classified(8))
+    return trained
+
+
+def _train_eager(model, optimizer, steps=3):
+    torch.manual_seed(1)
+    for _ in range(steps):
+        eager_step(model, optimizer, classified(8))
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_optimiser_steps_like_torchs(name):
+    settings, ipu_only = PAIRS[name]
+    kind = name.split()[0]
+    model, eager = (copy.deepcopy(Classifier()) for _ in range(2))
+    eager.load_state_dict(model.state_dict())
+    _train(model, getattr(poptorch.optim, kind)(model.parameters(), **settings, **ipu_only))
+    _train_eager(eager, getattr(torch.optim, kind)(eager.parameters(), **settings))
+    assert_same_weights(model, eager)
+
+
+def test_adamw_without_bias_correction_takes_smaller_first_steps():
+    weight = torch.nn.Parameter(torch.ones(1))
+    optimizer = poptorch.optim.AdamW([weight], lr=0.1, weight_decay=0.0, bias_correction=False, eps=0.0)
+    weight.grad = torch.ones(1)
+    optimizer.step()
+    moved = 0.1 * (1 - 0.9) / math.sqrt(1 - 0.999)
+    torch.testing.assert_close(weight.detach(), torch.tensor([1 - moved]))
+
+
+def test_lamb_scales_the_step_by_the_norms():
+    weight = torch.nn.Parameter(torch.tensor([3.0, 4.0]))
+    optimizer = poptorch.optim.LAMB([weight], lr=0.1, weight_decay=0.0, eps=0.0)
+    weight.grad = torch.tensor([1.0, 1.0])
+    optimizer.step()
+    trust = 5 / math.sqrt(2)
+    torch.testing.assert_close(weight.detach(), torch.tensor([3.0, 4.0]) - 0.1 * trust)
+
+
+def test_lamb_limits_the_weight_norm():
+    weight = torch.nn.Parameter(torch.tensor([3.0, 4.0]))
+    optimizer = poptorch.optim.LAMB([weight], lr=0.1, weight_decay=0.0, eps=0.0, max_weight_norm=1.0)
+    weight.grad = torch.tensor([1.0, 1.0])
+    optimizer.step()
+    torch.testing.assert_close(weight.detach(), torch.tensor([3.0, 4.0]) - 0.1 / math.sqrt(2))
+
+
+def test_lamb_learns():
+    model = Classifier()
+    trained = poptorch.trainingModel(model, optimizer=poptorch.optim.LAMB(model.parameters(), lr=0.05))
+    batch = classified(8)
+    losses = [trained(*batch)[1].item() for _ in range(20)]
+    assert losses[-1] < losses[0] / 1.2
+
+
+def test_gradients_are_clipped_to_the_norm():
+    model = Classifier()
+    before = copy.deepcopy(model)
+    _train(model, poptorch.optim.SGD(model.parameters(), lr=1.0, max_grad_norm=0.01), steps=1)
+    moved = [new - old for new, old in zip(model.parameters(), before.parameters())]
+    norm = torch.cat([tensor.flatten() for tensor in moved]).norm().item()
+    assert norm == pytest.approx(0.01, rel=1e-3)
+
+
+def test_variant_that_only_an_ipu_has_is_refused():
+    with pytest.raises(NotImplementedError, match="use_tf_variant"):
+        poptorch.optim.RMSprop(Classifier().parameters(), use_tf_variant=True)
+
+
+def test_state_can_be_read_and_put_back():
+    model = Classifier()
+    optimizer = poptorch.optim.Adam(model.parameters())
+    assert not optimizer.has_state()
+    _train(model, optimizer)
+    assert optimizer.has_state()
+    other = poptorch.optim.Adam(model.parameters())
+    other.set_state_dict(optimizer.get_state_dict())
+    torch.testing.assert_close(other.state_dict()["state"], optimizer.state_dict()["state"])
+
+
+def test_without_an_optimiser_it_is_sgd():
+    model, eager = Classifier(), Classifier()
+    eager.load_state_dict(model.state_dict())
+    _train(model, None)
+    _train_eager(eager, torch.optim.SGD(eager.parameters(), lr=0.01))
+    assert_same_weights(model, eager)
+
+
+def test_scheduled_rate_reaches_the_device_with_set_optimizer():
+    model, eager = Classifier(), Classifier()
+    eager.load_state_dict(model.state_dict())
+    optimizer, eager_optimizer = (torch.optim.SGD(m.parameters(), lr=0.5) for m in (model, eager))
+    schedulers = [torch.optim.lr_scheduler.StepLR(o, 1, gamma=0.5) for o in (optimizer, eager_optimizer)]
+    trained = poptorch.trainingModel(model, optimizer=optimizer)
+    for _ in range(3):
+        batch = classified(8)
+        trained(*batch)
+        eager_step(eager, eager_optimizer, batch)
+        for scheduler in schedulers:
+            scheduler.step()
+        trained.setOptimizer(optimizer)
+    assert_same_weights(model, eager)
+    assert compile_count(trained) == 1
+
+
+def test_rate_changed_without_set_optimizer_does_not_reach_the_device(caplog):
+    model, eager = Classifier(), Classifier()
+    eager.load_state_dict(model.state_dict())
+    optimizer, eager_optimizer = (torch.optim.SGD(m.parameters(), lr=0.5) for m in (model, eager))
+    trained = poptorch.trainingModel(model, optimizer=optimizer)
+    optimizer.param_groups[0]["lr"] = 0.0
+    batch = classified(8)
+    trained(*batch)
+    eager_step(eager, eager_optimizer, batch)
+    assert_same_weights(model, eager)
+    assert optimizer.param_groups[0]["lr"] == 0.0
+    assert "call setOptimizer(optimizer)" in caplog.text
+
+
+def test_another_optimiser_may_take_over():
+    model = Classifier()
+    trained = poptorch.trainingModel(model, optimizer=poptorch.optim.SGD(model.parameters(), lr=0.1))
+    trained(*classified(8))
+    before = copy.deepcopy(model)
+    trained.setOptimizer(poptorch.optim.Adam(model.parameters(), lr=0.0))
+    trained(*classified(8))
+    assert_same_weights(model, before)
+    assert compile_count(trained) == 1
+
+
+def test_what_is_no_optimiser_is_refused():
+    with pytest.raises(poptorch.Error, match="poptorch.optim or torch.optim.*got float"):
+        poptorch.trainingModel(Classifier(), optimizer=0.1)
+    model = Classifier()
+    inferred = poptorch.inferenceModel(model)
+    with pytest.raises(poptorch.Error, match="setOptimizer is for training"):
+        inferred.setOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
