@@ -79,9 +79,7 @@ class Collator:
         self._numbers = {size: torch.arange(size) for size in {options.num_graphs, *self._budgets.values()}}
         followed = {f.group for f in self.schema.fields if f.level != GRAPH and f.name in self._follow_batch}
         self._followed = [group for group in schema.groups if group[0] == NODE or group in followed]
-        self._no_steps = torch.zeros(options.num_graphs, dtype=torch.long)
-        rows = {field.rows for field in self.schema.fields if field.level == GRAPH}
-        self._graph_ptr = {row: torch.arange(options.num_graphs + 1) * row for row in rows}
+        self._targets = [_Target(field, options) for field in self.schema.fields]
         self._empty = self._make_empty()
 
     def prepare(self, table: GraphTable, batches: Sequence[Tensor]) -> list[Prepared]:
@@ -94,37 +92,18 @@ class Collator:
         stores = {store._key: store for store in batch.stores}
         slices: dict[Any, Any] = {}
         steps: dict[Any, Any] = {}
-        for position, (field, column) in enumerate(zip(self.schema.fields, table.columns)):
-            stores[field.store][field.name] = self._fill(prepared, position, field, column)
-            ptr = self._graph_ptr[field.rows] if field.level == GRAPH else prepared.ptr[field.group]
-            step = prepared.steps.get(position, self._no_steps)
-            _nested(slices, field)[field.name] = ptr
-            _nested(steps, field)[field.name] = step if step.dim() == 1 else step.t().unsqueeze(-1)
-            if field.name in self._follow_batch:
-                stores[field.store][f"{field.name}_batch"] = self._graph_of(field, prepared)
-                stores[field.store][f"{field.name}_ptr"] = ptr.clone()
+        for position, (target, column) in enumerate(zip(self._targets, table.columns)):
+            key, name = target.store, target.name
+            stores[key][name] = target.fill(column, prepared, position)
+            # PyG keeps the slices of the global store at the top.
+            (slices if key is None else slices.setdefault(key, {}))[name] = target.ptr(prepared)
+            (steps if key is None else steps.setdefault(key, {}))[name] = target.steps(prepared, position)
+            if name in self._follow_batch:
+                stores[key][f"{name}_batch"] = self._graph_of(self.schema.fields[position], prepared)
+                stores[key][f"{name}_ptr"] = target.ptr(prepared).clone()
         self._add_structure(stores, prepared)
         batch._slice_dict, batch._inc_dict = slices, steps
         return batch
-
-    def _fill(self, prepared: Prepared, position: int, field: Field, column: Column) -> Any:
-        """One attribute of the batch: the real values, then padding."""
-        rows = graph_rows(field, prepared.places) if field.level == GRAPH else prepared.rows[field.group]
-        num_real = rows.size(0)
-        if field.dtype is None:
-            padding = [self.options.pad_graph_defaults[field.name]] * (self.options.num_graphs - num_real)
-            return [column[row] for row in rows.tolist()] + padding
-        length = self.options.num_graphs * field.rows if field.level == GRAPH else self._budgets[field.group]
-        values = torch.empty(field.padded_shape(length), dtype=field.dtype)
-        _gather(column, field.dim, rows, values)
-        padding = values.narrow(field.dim, num_real, length - num_real)
-        offsets = prepared.offsets.get(position)
-        if offsets is None:
-            padding.fill_(self.options.pad_value(field.level))
-        else:
-            padding.zero_()
-            values += _along(offsets, field, values)
-        return values
 
     def _graph_of(self, field: Field, prepared: Prepared) -> Tensor:
         """Which graph each entry of an attribute belongs to."""
@@ -176,9 +155,49 @@ def _order(name: str) -> tuple[int, str]:
     return (_FIRST_KEYS.index(name) if name in _FIRST_KEYS else len(_FIRST_KEYS)), name
 
 
-def _nested(by_field: dict[Any, Any], field: Field) -> dict[str, Any]:
-    """The dictionary of a field's store; PyG keeps those of the global store at the top."""
-    return by_field if field.store is None else by_field.setdefault(field.store, {})
+class _Target:
+    """Where one attribute goes in every batch: what does not change from batch to batch is worked out once."""
+
+    def __init__(self, field: Field, options: FixedSizeOptions) -> None:
+        self.store, self.name = field.store, field.name
+        self._field = field
+        self._is_graph = field.level == GRAPH
+        self._group = field.group
+        self._length = options.num_graphs * field.rows if self._is_graph else options.budget(self._group)
+        self._shape = field.padded_shape(self._length)
+        self._dim, self._dtype = field.dim, field.dtype
+        self._pad_value = options.pad_value(field.level)
+        self._pad_object = options.pad_graph_defaults.get(field.name)
+        self._graph_ptr = torch.arange(options.num_graphs + 1) * field.rows
+        self._no_steps = torch.zeros(options.num_graphs, dtype=torch.long)
+
+    def fill(self, column: Column, prepared: Prepared, position: int) -> Any:
+        """The values of one batch: the real ones, then padding."""
+        rows = graph_rows(self._field, prepared.places) if self._is_graph else prepared.rows[self._group]
+        num_real = rows.size(0)
+        if self._dtype is None:
+            return [column[row] for row in rows.tolist()] + [self._pad_object] * (self._length - num_real)
+        values = torch.empty(self._shape, dtype=self._dtype)
+        _gather(column, self._dim, rows, values)
+        padding = values.narrow(self._dim, num_real, self._length - num_real)
+        offsets = prepared.offsets.get(position)
+        if offsets is None:
+            padding.fill_(self._pad_value)
+        else:
+            padding.zero_()
+            values += _along(offsets, self._dim, values)
+        return values
+
+    def ptr(self, prepared: Prepared) -> Tensor:
+        """Where each graph begins, ``[P + 1]``."""
+        return self._graph_ptr if self._is_graph else prepared.ptr[self._group]
+
+    def steps(self, prepared: Prepared, position: int) -> Tensor:
+        """What was added to the values of each graph, shaped as PyG subtracts it again."""
+        steps = prepared.steps.get(position)
+        if steps is None:
+            return self._no_steps
+        return steps if steps.dim() == 1 else steps.t().unsqueeze(-1)
 
 
 def _gather(column: Tensor, dim: int, rows: Tensor, out: Tensor) -> None:
@@ -190,8 +209,8 @@ def _gather(column: Tensor, dim: int, rows: Tensor, out: Tensor) -> None:
         torch.index_select(column, dim, rows, out=out.narrow(dim, 0, rows.size(0)))
 
 
-def _along(offsets: Tensor, field: Field, values: Tensor) -> Tensor:
-    """Offsets ``[N]`` or ``[2, N]``, shaped to be added to the values."""
-    if offsets.dim() == 2 or field.dim == values.dim() - 1:
+def _along(offsets: Tensor, dim: int, values: Tensor) -> Tensor:
+    """Offsets ``[N]`` or ``[2, N]``, shaped to be added to values that lie along a dimension."""
+    if offsets.dim() == 2 or dim == values.dim() - 1:
         return offsets
-    return offsets.view([-1 if dim == field.dim else 1 for dim in range(values.dim())])
+    return offsets.view([-1 if at == dim else 1 for at in range(values.dim())])

@@ -12,7 +12,7 @@ from .planning import Plan, pad_to_max
 
 
 class DataLoader(PlannedLoader):
-    """PyG's loader for a model wrapped by PopTorch: no padding, for graphs of one size or a single large graph.
+    """PyG's loader for a model wrapped by PopTorch: no padding, for graphs of one size or a single one.
 
     Args:
         dataset: The graphs.
@@ -20,8 +20,8 @@ class DataLoader(PlannedLoader):
         shuffle: A new order every epoch.
         follow_batch: Attributes that get their own ``<name>_batch`` and ``<name>_ptr``.
         exclude_keys: Attributes to leave out.
-        options: A ``poptorch.Options``: device iterations, replication and gradient accumulation make combined
-            batches, concatenated on dimension 0. The batches in them must have the same size.
+        options: A ``poptorch.Options``: device iterations, replication and gradient accumulation make
+            combined batches, concatenated on dimension 0. The batches in them must have the same size.
         kwargs: For ``poptorch.DataLoader``: ``num_workers``, ``sampler``, ``drop_last`` …
     """
 

@@ -34,7 +34,7 @@ def efficiency(loader: Any) -> Efficiency:
                     total[name] += store[name].numel()
     if 0 in total.values():
         raise ValueError(
-            "The batches carry no padding masks, without which real and padding cannot be told apart. Make the "
-            "loader with add_pad_masks=True."
+            "The batches carry no padding masks, without which real and padding cannot be told apart. Make "
+            "the loader with add_pad_masks=True."
         )
     return Efficiency(*(real[name] / total[name] for name in real))

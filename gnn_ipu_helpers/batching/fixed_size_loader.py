@@ -32,18 +32,19 @@ class FixedSizeDataLoader(PlannedLoader):
     """Loads batches that all have the same number of nodes, edges and graphs.
 
     Args:
-        dataset: The graphs. An in-memory dataset without a transform is read by vectorised gathers, any other one
-            graph by graph; the batches are the same.
+        dataset: The graphs. An in-memory dataset without a transform is read by vectorised gathers, any
+            other one graph by graph; the batches are the same.
         batch_size: Graphs in a batch, including at least one padding graph.
         shuffle: A new order every epoch.
-        fixed_size_options: The fixed size. By default it is found from the dataset, for ``batch_size`` graphs.
+        fixed_size_options: The fixed size. By default it is found from the dataset, for ``batch_size``
+            graphs.
         fixed_size_strategy: How graphs are put together.
         over_size_strategy: What happens to graphs that do not fit.
         add_pad_masks: Add ``nodes_mask``, ``edges_mask`` and ``graphs_mask``, True where real.
         follow_batch: Attributes that get their own ``<name>_batch`` and ``<name>_ptr``.
         exclude_keys: Attributes to leave out.
-        options: A ``poptorch.Options``: device iterations, replication and gradient accumulation make combined
-            batches, concatenated on dimension 0.
+        options: A ``poptorch.Options``: device iterations, replication and gradient accumulation make
+            combined batches, concatenated on dimension 0.
         kwargs: For ``poptorch.DataLoader``: ``num_workers``, ``sampler``, ``drop_last`` …
     """
 
@@ -121,7 +122,8 @@ def _resolve(
         return FixedSizeOptions.from_dataset(dataset, batch_size)
     if batch_size not in (_DEFAULT_BATCH_SIZE, options.num_graphs):
         raise ValueError(
-            f"batch_size={batch_size} does not match fixed_size_options.num_graphs={options.num_graphs}: both "
+            f"batch_size={batch_size} does not match fixed_size_options.num_graphs={options.num_graphs}: "
+            "both "
             "count the graphs of a batch, including the padding graph. Give the same number, or leave out "
             "batch_size."
         )

@@ -78,7 +78,7 @@ def _counts(data: Data, slices: dict[Any, Any]) -> dict[Group, Tensor] | None:
 
 
 def _lengths(data: Data, slices: dict[Any, Any], places: Tensor) -> dict[tuple[StoreKey, str], Tensor]:
-    """How many entries the graphs have of every attribute, in the order in which PyG gives them to a graph."""
+    """How many entries the graphs have of every attribute, in the order in which PyG gives them out."""
     lengths = {}
     for store in data.stores:
         own = slices if store._key is None else slices.get(store._key, {})

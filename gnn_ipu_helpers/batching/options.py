@@ -21,16 +21,16 @@ class FixedSizeOptions:
     """The size that every batch of a loader is padded to.
 
     Args:
-        num_nodes: Nodes in a padded batch, or a dictionary with the nodes of each type. At least one of them is
-            padding.
-        num_edges: Edges in a padded batch, or a dictionary with the edges of each type. By default as many as a
-            fully connected graph has: ``num_nodes * (num_nodes - 1)``.
+        num_nodes: Nodes in a padded batch, or a dictionary with the nodes of each type. At least one of them
+            is padding.
+        num_edges: Edges in a padded batch, or a dictionary with the edges of each type. By default as many
+            as a fully connected graph has: ``num_nodes * (num_nodes - 1)``.
         num_graphs: Graphs in a padded batch, including at least one padding graph.
         node_pad_value: Value of the padding in node attributes (default 0.0).
         edge_pad_value: Value of the padding in edge attributes (default 0.0).
         graph_pad_value: Value of the padding in graph attributes (default 0.0).
-        pad_graph_defaults: What attributes that are not tensors get in a padding graph, by attribute name. Only
-            the non-tensor attributes named here are part of a batch.
+        pad_graph_defaults: What attributes that are not tensors get in a padding graph, by attribute name.
+            Only the non-tensor attributes named here are part of a batch.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class FixedSizeOptions:
         return isinstance(self.num_nodes, dict) and isinstance(self.num_edges, dict)
 
     def to_hetero(self, node_types: list[NodeType], edge_types: list[EdgeType]) -> FixedSizeOptions:
-        """Gives every node type and every edge type the number that so far was one for all; returns itself."""
+        """Gives every node and edge type the number that so far was one for all; returns itself."""
         if not isinstance(self.num_nodes, dict):
             self.num_nodes = {node_type: self.num_nodes for node_type in node_types}
         if not isinstance(self.num_edges, dict):
@@ -216,8 +216,8 @@ def _count(name: str, value: Any, least: int) -> int:
 def _num_graphs(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 2:
         raise ValueError(
-            f"{name} should be at least 2, one real graph and one padding graph that fills the batch up to its "
-            f"fixed size (got {value!r})."
+            f"{name} should be at least 2, one real graph and one padding graph that fills the batch up to "
+            f"its fixed size (got {value!r})."
         )
     return int(value)
 

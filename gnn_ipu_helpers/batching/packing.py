@@ -19,8 +19,8 @@ import numpy as np
 # Up to so many graphs, a plan costs so little that several are made and the best one is kept.
 _FEW_GRAPHS = 2_000
 
-# What share of the rounds deals graphs out in the order given, and how many packs are filled: the fewest possible
-# times a factor, plus some more. From the fairest to the most frugal.
+# What share of the rounds deals graphs out in the order given, and how many packs are filled: the fewest
+# possible times a factor, plus some more. From the fairest to the most frugal.
 _MANY = ((0.25, 1.002, 0), (0.25, 1.005, 0))
 _FEW = tuple((share, 1.0, more) for share in (0.5, 0.25, *[0.1] * 10) for more in (0, 1))
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .options import FixedSizeOptions
 from .schema import EDGE, GRAPH, NODE, Field, Group, end_points
-from .table import GraphTable, within
+from .table import GraphTable, spans, within
 
 
 class Prepared(NamedTuple):
@@ -123,7 +123,8 @@ def kind_of(group: Group) -> str:
 def _advice(group: Group, total: int, options: FixedSizeOptions) -> str:
     name, budget, room = f"num_{group[0]}s", options.budget(group), largest_fill(group, options)
     return (
-        f"{name}={budget} leaves room for {room}. Raise {name} to at least {total + budget - room}, put fewer "
+        f"{name}={budget} leaves room for {room}. Raise {name} to at least {total + budget - room}, put "
+        "fewer "
         "graphs into a batch (FixedSizeStrategy.StreamPack and Pack do so by themselves), or choose another "
         "over_size_strategy: OverSizeStrategy.Skip leaves such graphs out, TrimNodesAndEdges cuts them down."
     )
@@ -134,8 +135,8 @@ def _padded(
 ) -> dict[Group, Tensor]:
     """The rows of every graph of every batch, padding graphs included, ``[M, P]`` for each group.
 
-    Padding is split evenly over the padding graphs, the first ones taking the remainder. Where there are fewer
-    padding nodes than padding graphs, the last graphs stay empty and carry no edges either.
+    Padding is split evenly over the padding graphs, the first ones taking the remainder. Where there are
+    fewer padding nodes than padding graphs, the last graphs stay empty and carry no edges either.
     """
     place = torch.arange(options.num_graphs) - sizes.unsqueeze(1)
     num_padding = options.num_graphs - sizes
@@ -167,7 +168,7 @@ def _spread(values: Tensor, counts: Tensor) -> Tensor:
 
 def _rows(starts: Tensor, counts: Tensor, batch_of: Tensor, num_batches: int) -> tuple[Tensor, ...]:
     """The table's rows of all graphs, one tensor for each batch."""
-    rows = torch.repeat_interleave(starts, counts) + within(counts)
+    rows = spans(starts, counts)
     totals = torch.zeros(num_batches, dtype=torch.long).index_add_(0, batch_of, counts)
     return rows.split(totals.tolist())
 

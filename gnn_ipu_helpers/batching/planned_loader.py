@@ -7,7 +7,7 @@ from typing import Any, Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset, RandomSampler, Sampler, SequentialSampler
+from torch.utils.data import Dataset, Sampler
 
 from .._backend import poptorch
 from .combining import combine_batches, num_mini_batches
@@ -20,8 +20,8 @@ _CHUNK = 32
 class BatchSource(Dataset):
     """A dataset of which one item is a whole combined batch.
 
-    An item is asked for by its mini-batches: the positions of their graphs, or what :meth:`prepare` made of them.
-    Asked for by a number, it is the graph of that number; the length is the number of graphs.
+    An item is asked for by its mini-batches: the positions of their graphs, or what :meth:`prepare` made of
+    them. Asked for by a number, it is the graph of that number; the length is the number of graphs.
 
     Args:
         dataset: The graphs.
@@ -86,9 +86,7 @@ class PlannedLoader(poptorch.DataLoader):
             raise ValueError("The dataset is empty (got 0 graphs): at least one graph is needed.")
         self._generator = kwargs.pop("generator", None)
         if sampler is None:
-            sampler = (
-                RandomSampler(source, generator=self._generator) if shuffle else SequentialSampler(source)
-            )
+            sampler = _Order(len(source), shuffle, self._generator)
         self._plans = _PlanSampler(sampler, batch_sampler, make_plan, num_mini_batches(options), drop_last)
         self._plans.requests = source.requests
         # Workers get the positions of graphs only, which are cheaper to send than what can be prepared.
@@ -121,6 +119,22 @@ class PlannedLoader(poptorch.DataLoader):
     def left_out(self) -> int:
         """How many graphs of the epoch are left out because they do not fill a combined batch."""
         return self._plans.current().left_out
+
+
+class _Order:
+    """The order of an epoch: as it is, or drawn just as torch's ``RandomSampler`` draws it."""
+
+    def __init__(self, length: int, shuffle: bool, generator: torch.Generator | None) -> None:
+        self._length, self._shuffle, self._generator = length, shuffle, generator
+
+    def draw(self) -> Tensor:
+        """The positions of all graphs, ``[G]``."""
+        if not self._shuffle:
+            return torch.arange(self._length)
+        generator = self._generator
+        if generator is None:
+            generator = torch.Generator().manual_seed(int(torch.empty((), dtype=torch.int64).random_()))
+        return torch.randperm(self._length, generator=generator)
 
 
 class _PlanSampler(Sampler):
@@ -158,7 +172,9 @@ class _PlanSampler(Sampler):
             batches = [torch.as_tensor(batch, dtype=torch.long) for batch in self._batch_sampler]
             plan = Plan(torch.cat(batches), [len(batch) for batch in batches])
         else:
-            plan = self._make_plan(torch.tensor(list(self._sampler), dtype=torch.long))
+            is_own = isinstance(self._sampler, _Order)
+            order = self._sampler.draw() if is_own else torch.tensor(list(self._sampler), dtype=torch.long)
+            plan = self._make_plan(order)
         plan = combined(plan, self._num_mini_batches, self._drop_last)
         self._tell(plan)
         return plan
@@ -167,15 +183,16 @@ class _PlanSampler(Sampler):
         if plan.skipped and "skipped" not in self._told:
             self._told.add("skipped")
             warnings.warn(
-                f"{plan.skipped} of {plan.skipped + len(plan.graphs) + plan.left_out} graphs are skipped because "
-                "they do not fit into the fixed size.",
+                f"{plan.skipped} of {plan.skipped + len(plan.graphs) + plan.left_out} graphs are skipped "
+                "because they do not fit into the fixed size.",
                 stacklevel=2,
             )
         if plan.left_out and "left out" not in self._told:
             self._told.add("left out")
             warnings.warn(
                 f"{plan.left_out} graphs are left out of the epoch: they are fewer than the "
-                f"{self._num_mini_batches} mini-batches of a combined batch, none of which may be without a graph.",
+                f"{self._num_mini_batches} mini-batches of a combined batch, none of which may be without a "
+                "graph.",
                 stacklevel=2,
             )
 

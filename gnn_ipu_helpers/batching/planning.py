@@ -76,10 +76,10 @@ class Budgets(NamedTuple):
         group, size, room = self.groups[column], int(self.sizes[graph, column]), int(self.room[column])
         name = f"num_{group[0]}s"
         raise ValueError(
-            f"Graph {graph} with {size} {kind_of(group)} does not fit: {name}={room + 1} leaves room for {room} "
-            f"(at least one is padding). Raise {name} to at least {size + 1}, or choose another "
-            f"over_size_strategy: OverSizeStrategy.Skip leaves out the {len(graphs)} graphs that are too large, "
-            "TrimNodesAndEdges cuts them down."
+            f"Graph {graph} with {size} {kind_of(group)} does not fit: {name}={room + 1} leaves room for "
+            f"{room} (at least one is padding). Raise {name} to at least {size + 1}, or choose another "
+            f"over_size_strategy: OverSizeStrategy.Skip leaves out the {len(graphs)} graphs that are too "
+            "large, TrimNodesAndEdges cuts them down."
         )
 
 
@@ -132,8 +132,8 @@ def pack(order: Tensor, budgets: Budgets) -> Plan:
 def combined(plan: Plan, num_mini_batches: int, drop_last: bool) -> Plan:
     """Makes the number of mini-batches a multiple of what one combined batch takes.
 
-    The remainder is split up so that no mini-batch is without a real graph: a mean loss over none would be NaN.
-    If fewer graphs than mini-batches remain, they are left out.
+    The remainder is split up so that no mini-batch is without a real graph: a mean loss over none would be
+    NaN. If fewer graphs than mini-batches remain, they are left out.
 
     Args:
         plan: The mini-batches.

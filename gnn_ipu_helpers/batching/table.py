@@ -112,12 +112,13 @@ def _part(field: Field, sample: Data, store: BaseStorage, name: int, length: int
     if not isinstance(value, Tensor) or value.dtype != field.dtype:
         got = value.dtype if isinstance(value, Tensor) else type(value).__name__
         raise ValueError(
-            f"The attribute '{field.name}' should have dtype {field.dtype} in every graph (got {got} in graph "
-            f"{name}). Convert it in a transform."
+            f"The attribute '{field.name}' should have dtype {field.dtype} in every graph (got {got} in "
+            f"graph {name}). Convert it in a transform."
         )
     if tuple(value.shape) != field.padded_shape(length):
         raise ValueError(
-            f"The {field.level} attribute '{field.name}' should have shape {list(field.padded_shape(length))} "
+            f"The {field.level} attribute '{field.name}' should have shape "
+            f"{list(field.padded_shape(length))} "
             f"(got {list(value.shape)} in graph {name}). Give it one entry per {field.level}, or "
             f"leave it out with exclude_keys=['{field.name}']."
         )
@@ -167,7 +168,7 @@ def _node_steps(schema: Schema, field: Field, counts: dict[Group, Tensor]) -> Te
 
 
 def _steps(field: Field, samples: Sequence[Data]) -> Tensor:
-    """What each graph adds to the values of the graphs after it, as its class says: ``[G, 1]`` or ``[G, R]``."""
+    """What each graph adds to the values of later graphs, as its class says: ``[G, 1]`` or ``[G, R]``."""
     steps = []
     for sample in samples:
         store = _store(sample, field.store)
@@ -183,7 +184,7 @@ def check_edges(table: GraphTable) -> None:
         if field.name != "edge_index" or column.numel() == 0:
             continue
         counts = table.counts[field.group]
-        rows = torch.repeat_interleave(table.starts[field.group], counts) + within(counts)
+        rows = spans(table.starts[field.group], counts)
         for side, group in enumerate(end_points(field.store)):
             ends = column[side].index_select(0, rows)
             wrong = (ends < 0) | (ends >= torch.repeat_interleave(table.counts[group], counts))
@@ -197,14 +198,21 @@ def _raise_out_of_range(table: GraphTable, field: Field, group: Group, ends: Ten
     of_type = "" if group[1] is None else f" of type {group[1]!r}"
     raise ValueError(
         f"An edge of graph {int(table.ids[graph])} leads to node {int(ends[edge])}, but the graph has only "
-        f"{int(table.counts[group][graph])} nodes{of_type}, numbered from 0. Correct its edge_index or its num_nodes."
+        f"{int(table.counts[group][graph])} nodes{of_type}, numbered from 0. Correct its edge_index or its "
+        "num_nodes."
     )
 
 
 def within(counts: Tensor) -> Tensor:
     """0, 1, 2 … within each graph, one after another."""
-    ends = counts.cumsum(0)
-    return torch.arange(int(counts.sum())) - torch.repeat_interleave(ends - counts, counts)
+    return spans(torch.zeros_like(counts), counts)
+
+
+def spans(starts: Tensor, counts: Tensor) -> Tensor:
+    """The rows ``start, start + 1, …`` of each graph, one after another."""
+    return torch.repeat_interleave(starts - counts.cumsum(0) + counts, counts) + torch.arange(
+        int(counts.sum())
+    )
 
 
 def take(table: GraphTable, graphs: Tensor) -> GraphTable:

@@ -169,7 +169,8 @@ def _keep_nodes(
         what = "nodes" if group[1] is None else f"nodes of type {group[1]!r}"
         needed = len(keep) - len(candidates) + 1
         raise ValueError(
-            f"Trimming cannot make the batch fit: of its {len(keep)} {what}, {len(keep) - len(candidates)} have to "
+            f"Trimming cannot make the batch fit: of its {len(keep)} {what}, {len(keep) - len(candidates)} "
+            "have to "
             f"stay (one of each graph, and the seeds), but num_nodes={options.budget(group)} leaves room for "
             f"{largest_fill(group, options)}. Raise num_nodes to at least {needed} or make smaller batches."
         )
@@ -201,8 +202,8 @@ def _without_nodes(table: GraphTable, keep: dict[Group, Tensor]) -> GraphTable:
             continue
         if table.shifts[position] is not None or field.level != EDGE:
             raise ValueError(
-                f"Nodes cannot be dropped from graphs with the attribute '{field.name}', which refers to nodes. "
-                f"Leave it out with exclude_keys=['{field.name}']."
+                f"Nodes cannot be dropped from graphs with the attribute '{field.name}', which refers to "
+                f"nodes. Leave it out with exclude_keys=['{field.name}']."
             )
         ends = end_points(field.store)
         own = torch.repeat_interleave(torch.arange(table.num_graphs), table.counts[field.group])

@@ -1,0 +1,131 @@
+"""Loaders side by side with PyG's, on QM9: one run, one thread, ratios.
+
+Run from the repository's root: ``python -m benchmarks.loaders``. Times are CPU times of this process, the
+least of several rounds, so that a busy machine disturbs them little.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import time
+from typing import Any, Callable, Iterable
+
+import torch
+from torch_geometric.data import InMemoryDataset
+from torch_geometric.loader import DataLoader as PyGDataLoader
+
+from gnn_ipu_helpers import datasets
+from gnn_ipu_helpers.batching import FixedSizeDataLoader, FixedSizeOptions, FixedSizeStrategy, efficiency
+
+GRAPHS = 127
+BATCHES = 60
+ROUNDS = 7
+
+
+class Tiled(InMemoryDataset):
+    """The first graphs of an in-memory dataset, many times over."""
+
+    def __init__(self, dataset: InMemoryDataset, num_graphs: int, times: int) -> None:
+        super().__init__()
+        graphs = [dataset[index] for index in range(num_graphs)]
+        self.data, self.slices = self.collate(graphs * times)
+
+
+def per_batch(loader: Iterable[Any], batches: int) -> float:
+    """Milliseconds of CPU time for each of the first batches of an epoch, plan included."""
+    start, number = time.process_time(), 0
+    for _ in itertools.islice(loader, batches):
+        number += 1
+    return 1e3 * (time.process_time() - start) / number
+
+
+def compare(ours: Callable[[], float], theirs: Callable[[], float]) -> tuple[float, float]:
+    """The least time of each, taken alternately."""
+    times = [(ours(), theirs()) for _ in range(ROUNDS)]
+    return tuple(min(column) for column in zip(*times))
+
+
+def copying(batch: Any) -> float:
+    """Milliseconds for copying all tensors of a batch once."""
+    tensors = [value for _, value in batch if isinstance(value, torch.Tensor)]
+    start = time.process_time()
+    for _ in range(200):
+        for tensor in tensors:
+            tensor.clone()
+    return 1e3 * (time.process_time() - start) / 200
+
+
+def graphs_per_batch(loader: FixedSizeDataLoader) -> float:
+    """Real graphs in a batch, on average."""
+    return len(loader.dataset) / len(loader)
+
+
+def strategies(dataset: InMemoryDataset, graphs: int) -> dict[str, FixedSizeDataLoader]:
+    """A loader for each strategy with about so many real graphs in a batch."""
+    packed = FixedSizeOptions.for_packing(dataset, num_graphs=graphs + 1)
+    return {
+        "PadToMax": FixedSizeDataLoader(dataset, graphs + 1, shuffle=True),
+        "Pack": FixedSizeDataLoader(
+            dataset, shuffle=True, fixed_size_options=packed, fixed_size_strategy=FixedSizeStrategy.Pack
+        ),
+    }
+
+
+def report_speed(dataset: InMemoryDataset) -> None:
+    """Time per batch against PyG's loader with as many graphs in a batch."""
+    print(
+        f"{'':10}{'graphs':>8}{'ours ms':>10}{'PyG ms':>10}{'times':>8}{'copy ms':>10}{'of limit':>10}{'nodes':>8}"
+    )
+    for graphs in (GRAPHS, 28):
+        for name, loader in strategies(dataset, graphs).items():
+            pyg = PyGDataLoader(dataset, round(graphs_per_batch(loader)), shuffle=True)
+            ours, theirs = compare(lambda: per_batch(loader, BATCHES), lambda: per_batch(pyg, 20))  # noqa: B023
+            copied = min(copying(next(iter(loader))) for _ in range(ROUNDS))
+            real = efficiency(loader).nodes
+            print(
+                f"{name:10}{graphs_per_batch(loader):8.1f}{ours:10.3f}{theirs:10.2f}{theirs / ours:7.1f}x{copied:10.3f}"
+                f"{copied / ours:10.0%}{real:8.1%}"
+            )
+
+
+def report_growth(dataset: InMemoryDataset) -> None:
+    """Time per batch while the dataset grows a hundredfold."""
+    base = min(1000, len(dataset))
+    print(f"\n{'graphs':>10}{'ms per batch':>14}{'relative':>10}")
+    first = None
+    for times in (1, 10, 100):
+        loader = FixedSizeDataLoader(Tiled(dataset, base, times), GRAPHS + 1, shuffle=True)
+        batches = min(len(loader), BATCHES)
+        whole = min(per_batch(loader, batches) for _ in range(ROUNDS))
+        first = first or whole
+        print(f"{base * times:10,}{whole:14.3f}{whole / first:10.2f}")
+
+
+def report_plan(dataset: InMemoryDataset) -> None:
+    """How long it takes to plan packs for 130,000 graphs, and how full they get."""
+    large = Tiled(dataset, 1000, 130)
+    for num_nodes in (512, 256):
+        options = FixedSizeOptions.for_packing(large, num_nodes=num_nodes)
+        loader = FixedSizeDataLoader(
+            large, shuffle=True, fixed_size_options=options, fixed_size_strategy=FixedSizeStrategy.Pack
+        )
+        start = time.process_time()
+        number = len(loader)
+        took = time.process_time() - start
+        print(f"\n{len(large):,} graphs in {number} packs of {num_nodes} nodes, planned in {took:.2f} s")
+        print(f"  {options}")
+
+
+def main() -> None:
+    """Prints all three reports."""
+    torch.set_num_threads(1)
+    dataset = copy.copy(datasets.qm9())
+    print(f"QM9: {len(dataset):,} graphs\n")
+    report_speed(dataset)
+    report_growth(dataset)
+    report_plan(dataset)
+
+
+if __name__ == "__main__":
+    main()
