@@ -1,7 +1,7 @@
 """Seconds that `check` takes on models like those of the tutorials, and what it finds; the aim is under 3 s.
 
-Run with ``python benchmarks/check.py``. Each model is checked once as a user brings it and once ported. The first
-check of a process also loads the tracer, which is shown apart.
+Run with ``python benchmarks/check.py``. Each model is checked once as a user brings it and once ported. The
+first check of a process also loads the tracer, which is shown apart.
 """
 
 from __future__ import annotations

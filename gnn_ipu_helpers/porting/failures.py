@@ -15,8 +15,8 @@ _KINDS = (
     (r"[Tt]ensor\.item|\.item\(\)", "item"),
     (r"numpy|NumPy", "numpy"),
     (
-        r"data-dependent expression|data dependent expression|[Dd]ynamic (shape|slicing)|got SymInt|SymInt",
-        "loop",
+        r"data-dependent expression|data dependent expression|[Dd]ynamic (shape|slicing)|SymInt",
+        "size",
     ),
     (r"[Ss]parse", "sparse"),
     (r"nonzero", "nonzero"),

@@ -199,8 +199,19 @@ _BY_OPERATION = {
         "the assertion reads a tensor's value while the graph runs",
         "check the data on the host, in the dataset or loader; assert only on shapes inside forward",
     ),
+    "one_hot": Hint(
+        "the number of classes is read from the data", "pass num_classes=<number of classes> to one_hot"
+    ),
+    "scalar index": Hint(
+        "an index in a tensor of no dimension is read back into Python",
+        "select with a tensor of one dimension, x.index_select(0, index.view(1))",
+    ),
+    "size": Hint(
+        "how large a tensor is depends on the data",
+        "use a constant, such as a size known when the model is built, and mask the rest with torch.where",
+    ),
     "loop": Hint(
-        "how often the loop runs, or how large a tensor is, depends on the data",
+        "how often the loop runs depends on the data",
         "use a constant, such as a size known when the model is built, and mask the rest with torch.where",
     ),
     "try": Hint(_HOST, "move the try block out of forward"),
@@ -239,6 +250,11 @@ def finding_at(origin: Origin, hint: Hint, operation: str, name: str | None = No
     )
 
 
+def is_consequence(finding: Finding) -> bool:
+    """Whether a finding says no more than that some size depends on data, as after any other on its line."""
+    return finding.remedy == _BY_OPERATION["size"].remedy
+
+
 def is_known_in_library(origin: Origin) -> bool:
     """Whether the place lies in the user's own line, or in a call into PyG that is known to be dynamic."""
     return locate(origin.frames)[1] is None or _library_hint(origin) is not None
@@ -246,7 +262,9 @@ def is_known_in_library(origin: Origin) -> bool:
 
 def _statement(source: str, operation: str) -> str:
     """A value read for a condition or a loop is better explained by the statement that reads it."""
-    if operation in ("item", "loop", "branch"):
+    if "one_hot(" in source:
+        return "one_hot"
+    if operation in ("item", "size", "branch"):
         if re.match(r"(if|elif|while)\b", source) or re.search(r"\bif\b.+\belse\b", source):
             return "branch"
         if re.match(r"assert\b", source):
@@ -313,7 +331,7 @@ def _class_in(stem: str) -> str:
 def _operation_hint(origin: Origin) -> tuple[Hint, str]:
     """The hint for an operation in the user's own line, or in a library that is not known better."""
     frames = _library_frames(origin)
-    hint = _BY_OPERATION.get(origin.operation, _BY_OPERATION["host"])
+    hint = _BY_OPERATION.get(origin.operation, _BY_OPERATION["size"])
     if not frames:
         return hint, origin.operation
     name = _name(origin, frames)

@@ -55,8 +55,22 @@ def _host_operation(node: torch.fx.Node) -> str | None:
     if "_assert_async" in str(node.target):
         functions = [frame.function for frame in parse_stack(node.meta.get("stack_trace"))]
         return "print" if print_while_tracing.__name__ in functions else "assert"
-    is_numpy = node.op == "call_function" and "numpy" in type(node.target).__name__.lower()
-    return "numpy" if is_numpy else None
+    is_call = node.op == "call_function" and "numpy" in type(node.target).__name__.lower()
+    is_conversion = node.target == "view_as" and ".numpy(" in origin(node).frames[-1].source
+    return "numpy" if is_conversion or (is_call and _depends_on_inputs(node)) else None
+
+
+def _depends_on_inputs(node: torch.fx.Node) -> bool:
+    """Whether a node computes from an input or parameter; NumPy on constants alone is done while tracing."""
+    seen, waiting = set(), [node]
+    while waiting:
+        current = waiting.pop()
+        if current.op in ("placeholder", "get_attr"):
+            return True
+        if current not in seen:
+            seen.add(current)
+            waiting.extend(current.all_input_nodes)
+    return False
 
 
 def replaced_layers(graph_module: torch.fx.GraphModule) -> tuple[str, ...]:
@@ -112,7 +126,7 @@ def _operation(node: torch.fx.Node) -> str:
         return _ALIASES.get(str(node.target), str(node.target))
     name = getattr(node.target, "__name__", str(node.target))
     if name == "getitem":
-        return "boolean indexing" if _has_boolean_index(node) else "loop"
+        return "boolean indexing" if _has_boolean_index(node) else "size"
     return _ALIASES.get(name, name)
 
 

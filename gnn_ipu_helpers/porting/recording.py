@@ -22,7 +22,7 @@ _READS = {
     "__bool__": "branch",
     "__int__": "item",
     "__float__": "item",
-    "__index__": "loop",
+    "__index__": "item",
     "item": "item",
     "tolist": "tolist",
     "numpy": "numpy",
@@ -52,17 +52,30 @@ class _Recorder(TorchFunctionMode):
 
 
 def _operation(name: str, args: tuple, kwargs: dict) -> str | None:
+    """The kind of reading from data that a call of this name with these arguments does, or None."""
     if name == "__getitem__":
-        index = args[1] if isinstance(args[1], tuple) else (args[1],)
-        is_mask = any(isinstance(part, torch.Tensor) and part.dtype == torch.bool for part in index)
-        return "boolean indexing" if is_mask else None
+        return _indexing(args[1] if isinstance(args[1], tuple) else (args[1],))
     if name == "where":
         return "where" if len(args) + len(kwargs) == 1 else None
+    if name == "one_hot":
+        return "one_hot" if len(args) + len(kwargs) == 1 else None
     if name == "repeat_interleave":
         repeats = kwargs.get("repeats", args[-1])
         is_data = isinstance(repeats, torch.Tensor) and kwargs.get("output_size") is None
         return "repeat_interleave" if is_data else None
     return _READS.get(name)
+
+
+def _indexing(index: tuple) -> str | None:
+    tensors = [part for part in index if isinstance(part, torch.Tensor)]
+    if any(part.dtype == torch.bool for part in tensors):
+        return "boolean indexing"
+    if any(part.dim() == 0 for part in tensors):
+        return "scalar index"
+    bounds = [
+        bound for part in index if isinstance(part, slice) for bound in (part.start, part.stop, part.step)
+    ]
+    return "item" if any(isinstance(bound, torch.Tensor) for bound in bounds) else None
 
 
 def _stack() -> list:

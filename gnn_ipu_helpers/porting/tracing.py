@@ -12,7 +12,7 @@ import torch
 
 from .failures import origin_of_failure
 from .findings import Finding, StaticGraphError
-from .hints import explain, is_known_in_library
+from .hints import explain, is_consequence, is_known_in_library
 from .inspection import dynamic_origins, replaced_layers
 from .lazy import has_uninitialised_parameters, uninitialised
 from .losses import graph_returns_loss, no_loss, result_has_loss
@@ -131,7 +131,9 @@ def graph_findings(graph_module: torch.fx.GraphModule) -> list[Finding]:
 
 def distinct(findings: Iterable[Finding]) -> list[Finding]:
     """`findings` without repetitions: one per line of the user and remedy, the first of each."""
-    return list({(f.file, f.line, f.remedy): f for f in reversed(list(findings))}.values())[::-1]
+    unique = list({(f.file, f.line, f.remedy): f for f in reversed(list(findings))}.values())[::-1]
+    explained = {(f.file, f.line) for f in unique if not is_consequence(f)}
+    return [f for f in unique if not is_consequence(f) or (f.file, f.line) not in explained]
 
 
 @contextlib.contextmanager

@@ -442,7 +442,9 @@ class HostSideWords(nn.Module):
         logger.info("nodes: %d", x.size(0))
         if x.size(0) < 3:
             warnings.warn("a very small graph", stacklevel=2)
-        return x / self.scale
+        print(f"{x.size(0)} nodes of {x.dtype}, edges {tuple(edge_index.shape)}")
+        frequencies = torch.from_numpy(np.arange(given.CHANNELS, dtype=np.float32))
+        return x / self.scale * frequencies * np.sqrt(2.0)
 
 
 @accepted(given.x, given.y, training=True)

@@ -391,6 +391,34 @@ class ThroughNumpy(nn.Module):
         return x / scale
 
 
+@refused(given.x)
+class FormatsItsMean(nn.Module):
+    """A print with a tensor inside the text, among prints of constants."""
+
+    def forward(self, x):
+        print(f"shape {tuple(x.shape)} of {x.dtype}")
+        print(f"mean {x.mean():.3f}")  # <- finding: print
+        return x * 2
+
+
+@refused(given.x)
+class NumpyAndBack(nn.Module):
+    def forward(self, x):
+        values = x.numpy()  # <- finding: torch function
+        return torch.from_numpy(values) * 2
+
+
+@refused(given.x, given.y)
+class CountsClasses(nn.Module):
+    """A one-hot as wide as the largest label, and sizes made of it."""
+
+    def forward(self, x, y):
+        hot = F.one_hot(y).float()  # <- finding: num_classes=
+        largest = y.max()
+        first = x[: largest + 1]  # <- finding: stay with the tensor
+        return hot.sum() + first.sum() + x[largest].sum()  # <- finding: index_select
+
+
 @refused(given.x, given.batch)
 class ThroughAList(nn.Module):
     def forward(self, x, batch):

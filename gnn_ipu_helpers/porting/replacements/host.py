@@ -18,7 +18,9 @@ def print_while_tracing(*values, **options) -> None:
         _print(*values, **options)
         return
     for value in values:
-        if isinstance(value, torch.Tensor):
+        if isinstance(value, str):
+            len(value)  # ends the trace where a tensor is formatted into the text
+        elif isinstance(value, torch.Tensor):
             torch._assert_async(torch.ones((), dtype=torch.bool), "print")
 
 
