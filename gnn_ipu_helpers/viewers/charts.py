@@ -28,6 +28,9 @@ from .pictures import (
     styled,
 )
 
+# So many letters of names, with their markers, fit into one row of a legend.
+_LEGEND_LETTERS = 64
+
 
 def losses(
     curves: Mapping[str, Sequence[float]],
@@ -294,7 +297,8 @@ def embedding(
         axes.set_yticks([])
         if projected:
             axes.set(xlabel="first component", ylabel="second component")
-        _legend_below(axes, axes.get_legend_handles_labels()[0], columns=min(4, len(classes)))
+        fitting = max(1, _LEGEND_LETTERS // (4 + max(len(name) for name in called.values())))
+        _legend_below(axes, axes.get_legend_handles_labels()[0], columns=min(4, fitting, len(classes)))
         axes.set_title(title or "")
     words = listed([f"{called[number]} ({int((labels == number).sum()):,})" for number in classes])
     how = "projected on two principal components" if projected else "in the plane"

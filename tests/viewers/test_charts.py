@@ -123,6 +123,15 @@ def test_embedding_in_the_plane_is_not_projected():
     assert picture.figure.axes[0].collections[0].get_offsets().tolist() == [[0.0, 1.0], [2.0, 5.0]]
 
 
+def test_embedding_keeps_long_names_inside_the_figure():
+    names = ["Reinforcement learning", "Probabilistic methods", "Genetic algorithms", "Theory"]
+    figure = viewers.embedding(torch.eye(4), range(4), names=names).figure
+    figure.draw_without_rendering()
+    legend = figure.legends[0].get_window_extent()
+    assert legend.x0 >= 0
+    assert legend.x1 <= figure.bbox.width
+
+
 def test_embedding_refuses_unequal_lengths():
     with pytest.raises(ValueError, match=r"got \[2, 2\] and 3 labels"):
         viewers.embedding([[0, 1], [1, 0]], [0, 1, 1])
