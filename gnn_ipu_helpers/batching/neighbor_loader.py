@@ -18,6 +18,8 @@ from .sampling import FanOuts, VectorisedNeighborSampler
 from .schema import NODE
 from .strategies import OverSizeStrategy
 from .subgraph_loader import FixedSizeSubgraphLoader, SubgraphSource, for_graph, subgraph_schema
+from .table import GraphTable
+from .whole_graph import WholeGraph
 
 # Arguments of NeighborLoader that say how to sample; all others are for the loader around it.
 _SAMPLING_ARGUMENTS = set(inspect.signature(NeighborLoader).parameters) - {
@@ -156,12 +158,21 @@ class _Neighbourhoods(SubgraphSource):
         self._seed_type = samples.input_data.input_type
         probe = self.sample(list(range(min(self._batch_size, len(self)))))
         self.schema = subgraph_schema(samples.data, probe, _NOT_FOR_BATCHES)
+        self._whole = None
+        if not _transforms(samples) and WholeGraph.can_take(samples.data, self.schema):
+            self._whole = WholeGraph(samples.data, self.schema)
+            samples.data = self._whole.skeleton
         if not self.schema.is_hetero:
             batch_class = type(NeighborBatch(_base_cls=self.schema.data_class))
             self.schema = self.schema._replace(data_class=batch_class)
 
     def sample(self, items: list[int]) -> Data | HeteroData:
         return self._samples(torch.as_tensor(items))
+
+    def table(self, sample: Data | HeteroData, number: int) -> GraphTable:
+        if self._whole is None:
+            return super().table(sample, number)
+        return self._whole.table(sample, self.collator.schema, number)
 
     def num_protected_nodes(self, num_items: int) -> dict[str | None, int]:
         return {self._seed_type: num_items}
@@ -171,8 +182,8 @@ class _Neighbourhoods(SubgraphSource):
         room = largest_fill((NODE, self._seed_type), options)
         if room < self._batch_size:
             raise ValueError(
-                f"batch_size={self._batch_size} seeds do not fit a batch: num_nodes={room + 1} leaves room for "
-                f"{room} (one is padding). Raise num_nodes to at least {self._batch_size + 1}."
+                f"batch_size={self._batch_size} seeds do not fit a batch: num_nodes={room + 1} leaves room "
+                f"for {room} (one is padding). Raise num_nodes to at least {self._batch_size + 1}."
             )
 
     def finish(self, batch: Batch, sample: Data | HeteroData) -> Batch:
@@ -186,6 +197,10 @@ class _Neighbourhoods(SubgraphSource):
         store["batch_size"] = self._batch_size
         store["input_id"] = input_id
         return batch
+
+
+def _transforms(samples: NeighborLoader) -> bool:
+    return samples.transform is not None or samples.transform_sampler_output is not None
 
 
 def _pyg_lib_can_sample(subgraph_type: SubgraphType) -> bool:

@@ -369,6 +369,7 @@ def _fan_outs(
     if not isinstance(num_neighbors, NumNeighbors):
         num_neighbors = NumNeighbors(num_neighbors)
     if is_hetero:
+        _check_edge_types(num_neighbors, edge_types)
         values = num_neighbors.get_values(edge_types)
     elif isinstance(num_neighbors.values, dict):
         raise TypeError(
@@ -377,6 +378,19 @@ def _fan_outs(
     else:
         values = {_EDGES: num_neighbors.values}
     return {key: _check_fan_outs(value) for key, value in values.items()}
+
+
+def _check_edge_types(num_neighbors: NumNeighbors, edge_types: list[EdgeType]) -> None:
+    if not isinstance(num_neighbors.values, dict):
+        return
+    named = {key.to_tuple() for key in num_neighbors.values}
+    missing = set() if num_neighbors.default is not None else set(edge_types) - named
+    for wrong, what in ((named - set(edge_types), "names"), (missing, "lacks")):
+        if wrong:
+            raise ValueError(
+                f"'num_neighbors' {what} {sorted(wrong)}, and needs one entry for each edge type: "
+                f"{edge_types}."
+            )
 
 
 def _check_fan_outs(values: Sequence[int]) -> list[int]:

@@ -45,6 +45,10 @@ class SubgraphSource(BatchSource):
         """How many nodes at the front of a subgraph of so many items may not be trimmed, by node type."""
         return {}
 
+    def table(self, sample: Data | HeteroData, number: int) -> GraphTable:
+        """The subgraph of that number in the epoch, as the collator wants it."""
+        return GraphTable.of_samples([sample], self.collator.schema, torch.tensor([number]))
+
     def finish(self, batch: Batch, sample: Data | HeteroData) -> Batch:
         """The padded batch with what belongs to neither nodes, edges nor graphs."""
         return batch
@@ -67,7 +71,7 @@ class SubgraphSource(BatchSource):
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(entry.seed)
             sample = self.sample(items)
-        table = GraphTable.of_samples([sample], self.collator.schema, torch.tensor([entry.number]))
+        table = self.table(sample, entry.number)
         whole = torch.tensor([0])
         if fits(table, [whole], options):
             trimmed = nothing_trimmed(table, whole)
@@ -75,7 +79,7 @@ class SubgraphSource(BatchSource):
             return None
         else:
             table, trimmed = trim_table(table, options, self.over_size, self.num_protected_nodes(len(items)))
-        batch = self.collator.assemble(table, self.collator.prepare(table, [whole])[0])
+        batch = self.collator.collate(table, whole)
         return with_report(self.finish(batch, sample), trimmed)
 
 

@@ -23,7 +23,32 @@ from .schema import (
     stores_of,
 )
 
-Column = Union[Tensor, List[Any]]
+
+class Picked(NamedTuple):
+    """Some rows of a column, which are only copied into a batch.
+
+    Args:
+        column: All rows.
+        rows: Which of them are meant, ``[R]``.
+    """
+
+    column: Tensor
+    rows: Tensor
+
+    def index_select(self, dim: int, rows: Tensor) -> Picked:
+        """Some of these rows, given by their positions among them."""
+        return self._replace(rows=self.rows[rows])
+
+    def size(self, dim: int) -> int:
+        """How many rows are meant."""
+        return self.rows.size(0)
+
+    def new_zeros(self, shape: Sequence[int]) -> Tensor:
+        """Zeros of the column's dtype."""
+        return self.column.new_zeros(shape)
+
+
+Column = Union[Tensor, Picked, List[Any]]
 Shift = Optional[Tensor]
 
 

@@ -591,11 +591,6 @@ def test_bad_arguments_are_refused(arguments, error, message):
         )
 
 
-def test_an_unknown_edge_type_is_refused():
-    with pytest.raises(ValueError, match="Not all edge types"):
-        FixedSizeNeighborLoader(random_hetero_graph(), {("movie", "by", "critic"): [2]}, "movie")
-
-
 def test_several_graphs_are_refused():
     with pytest.raises(TypeError, match=r"one 'Data' or 'HeteroData' \(got 'list'\)"):
         FixedSizeNeighborLoader([random_graph()], [2])

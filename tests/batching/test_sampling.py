@@ -324,6 +324,16 @@ def test_fan_outs_by_edge_type_need_a_heterogeneous_graph():
         VectorisedNeighborSampler(random_graph(), {("a", "to", "b"): [1]})
 
 
+def test_fan_outs_need_every_edge_type_and_no_other():
+    data = random_hetero_graph()
+    fan_outs = {key: [2] for key in data.edge_types}
+    with pytest.raises(ValueError, match=r"'num_neighbors' names \[\('movie', 'by', 'studio'\)\], and needs"):
+        VectorisedNeighborSampler(data, {**fan_outs, ("movie", "by", "studio"): [2]})
+    del fan_outs["actor", "to", "studio"]
+    with pytest.raises(ValueError, match=r"'num_neighbors' lacks \[\('actor', 'to', 'studio'\)\], and needs"):
+        VectorisedNeighborSampler(data, fan_outs)
+
+
 @pytest.mark.parametrize(("end", "name"), [(0, "source"), (1, "target")])
 def test_an_edge_to_a_missing_node_is_refused(end, name):
     data = random_graph()
