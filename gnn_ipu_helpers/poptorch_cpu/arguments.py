@@ -6,6 +6,7 @@ import copy
 from typing import Any, Iterator
 
 import torch
+from torch_geometric.data import HeteroData
 from torch_geometric.data.data import BaseData
 
 from .errors import Error
@@ -60,7 +61,7 @@ class Flat:
         if isinstance(value, (tuple, list)):
             return (type(value), tuple([self._take(item) for item in value]))
         if isinstance(value, BaseData):
-            return (type(value), tuple([self._take_store(store) for store in value.stores]))
+            return (type(value), tuple([(key, self._take_store(store)) for key, store in _stores(value)]))
         if type(value) in _parsers:
             tensors = list(_parsers[type(value)].yieldTensors(value))
             self.tensors.extend(tensors)
@@ -75,7 +76,20 @@ class Flat:
                 keys.append((key, self._take(value)))
             else:
                 self.asides.append((key, value))
-        return (store._key, tuple(keys))
+        return tuple(keys)
+
+    def has_same_asides(self, asides: list) -> bool:
+        """Whether the values that ride along are these."""
+        try:
+            return bool(self.asides == asides)
+        except (ValueError, RuntimeError):  # arrays do not compare to one truth value
+            return False
+
+
+def _stores(data: BaseData) -> Iterator[tuple[Any, Any]]:
+    """The stores of a data object, each with its node or edge type (``None`` for what belongs to none)."""
+    types = [*data.node_types, *data.edge_types] if isinstance(data, HeteroData) else []
+    return zip([None, *types], data.stores)
 
 
 def _holds_tensors(value: Any) -> bool:
@@ -119,8 +133,8 @@ def names(value: Any, name: str) -> Iterator[str]:
         for position, item in enumerate(value):
             yield from names(item, f"{name}[{position}]")
     elif isinstance(value, BaseData):
-        for store in value.stores:
-            owner = name if store._key is None else f"{name}[{store._key!r}]"
+        for store_key, store in _stores(value):
+            owner = name if store_key is None else f"{name}[{store_key!r}]"
             for key in sorted(store.keys()):
                 if _holds_tensors(store[key]):
                     yield from names(store[key], f"{owner}.{key}")

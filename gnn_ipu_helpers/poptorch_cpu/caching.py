@@ -38,7 +38,7 @@ class ExecutableCache:
     packed = None
 
     def __init__(self, directory: str | None, model_name: str | None = None) -> None:
-        self._directory = None if directory is None else Path(directory)
+        self.directory = None if directory is None else Path(directory)
         self._model_name = model_name
 
     @classmethod
@@ -50,10 +50,10 @@ class ExecutableCache:
     @contextlib.contextmanager
     def around_compilation(self, key: tuple) -> Iterator[None]:
         """Compile inside with what an earlier process left under ``key``; leave what is new for the next."""
-        if self._directory is None:
+        if self.directory is None:
             yield
             return
-        entry = self._directory / self._file_name(key)
+        entry = self.directory / self._file_name(key)
         with tempfile.TemporaryDirectory(prefix="poptorch-") as workspace:
             found = self._restore(entry, workspace)
             with compiler_files_in(workspace):
@@ -79,8 +79,8 @@ class ExecutableCache:
     def _keep(self, entry: Path, workspace: str) -> None:
         """Write an entry beside its place and move it there, so that no other process sees a part of it."""
         try:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=self._directory, suffix=".part", delete=False) as file:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=self.directory, suffix=".part", delete=False) as file:
                 try:
                     file.write(pack(workspace))
                     file.close()
@@ -90,7 +90,7 @@ class ExecutableCache:
                     os.unlink(file.name)
                     raise
         except OSError as error:
-            _warn(f"The executable cache {self._directory} cannot be written ({error}): going on without it.")
+            _warn(f"The executable cache {self.directory} cannot be written ({error}): going on without it.")
 
 
 class PackedExecutable:

@@ -104,9 +104,7 @@ class PoplarExecutor:
 
     def _step(self, count: int) -> None:
         if self._reduces_by_mean and count > 1:
-            gradients = [
-                parameter.grad for parameter in self._model.parameters() if parameter.grad is not None
-            ]
+            gradients = [parameter.grad for parameter in self._parameters if parameter.grad is not None]
             torch._foreach_div_(gradients, count)
         self._optimizer.step()
         self._drop_gradients()
@@ -119,7 +117,7 @@ class PoplarExecutor:
         """Outputs and loss of each mini-batch, in order: device iteration, accumulation step, replica."""
         for tensors in self._mini_batches(call):
             started = time.perf_counter()
-            if call.flat.asides == self._asides:
+            if call.flat.has_same_asides(self._asides):
                 result = self._graph.run(tensors)
             else:
                 result = self._verify(call, tensors)
@@ -145,7 +143,7 @@ class PoplarExecutor:
             self._model.train(self._training)
 
     def _drop_gradients(self) -> None:
-        for parameter in self._model.parameters():
+        for parameter in self._parameters:
             parameter.grad = None
 
     # Compiling
@@ -157,6 +155,7 @@ class PoplarExecutor:
     def _compile(self, call: Call, cache: ExecutableCache | PackedExecutable) -> None:
         if not call.tensors:
             raise Error("A model is compiled for the shapes of its tensors, and this call has no tensor.")
+        _require_initialised(self._model)
         signature = Signature(call, self._parts)
         self._set_mode()
         started = time.perf_counter()
@@ -170,6 +169,7 @@ class PoplarExecutor:
         self._example = rebuild((call.args, call.kwargs), map(torch.zeros_like, call.tensors))
         self._executable = cache.packed
         self._watch = ModelWatch(self._model)
+        self._parameters = list(self._model.parameters())
         self._compile_count += 1
         self._is_attached = True
 
@@ -239,6 +239,7 @@ class PoplarExecutor:
         self._graph: Graph | None = None
         self._signature: Signature | None = None
         self._watch: ModelWatch | None = None
+        self._parameters: list[torch.nn.Parameter] = []
         self._asides: list = []
         self._example: tuple = ()
         self._executable: bytes | None = None
@@ -381,6 +382,16 @@ def _plain(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.requires_grad:
         tensor = tensor.detach()
     return tensor if tensor.is_contiguous() else tensor.contiguous()
+
+
+def _require_initialised(model: torch.nn.Module) -> None:
+    lazy = [name for name, tensor in model.named_parameters() if torch.nn.parameter.is_lazy(tensor)]
+    if lazy:
+        raise Error(
+            f"The model has parameters without a size yet: {', '.join(lazy)}. Call the model itself once, "
+            "under "
+            "torch.no_grad(), before you make its optimiser and wrap it."
+        )
 
 
 def _own_options(options: Options | None) -> Options:

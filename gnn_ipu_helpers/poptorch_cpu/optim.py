@@ -41,6 +41,32 @@ def _given(**arguments: Any) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if value is not None}
 
 
+def _listed(params: Iterable) -> list:
+    """Parameters, or groups of them, that can be gone over more than once."""
+    return [
+        {**item, "params": list(item["params"])}
+        if isinstance(item, dict) and not isinstance(item["params"], torch.Tensor)
+        else item
+        for item in params
+    ]
+
+
+def _fused_if_possible(params: list, given: dict[str, Any]) -> dict[str, Any]:
+    """``given``, with torch's step in one kernel where it has one for all the parameters, for speed."""
+    tensors = []
+    for item in params:
+        tensors.extend(item["params"] if isinstance(item, dict) else [item])
+    is_plain = all(
+        isinstance(tensor, torch.nn.Parameter) and tensor.is_floating_point() and tensor.device.type == "cpu"
+        for tensor in tensors
+    )
+    has_other_kind = any(given.get(name) for name in ("foreach", "capturable", "differentiable"))
+    is_new_enough = hasattr(getattr(torch, "compiler", None), "set_stance")
+    if is_plain and is_new_enough and not has_other_kind:
+        return {"fused": True, **given}
+    return given
+
+
 class SGD(Optimizer, torch.optim.SGD):
     """Stochastic gradient descent, as ``torch.optim.SGD``."""
 
@@ -71,7 +97,8 @@ class SGD(Optimizer, torch.optim.SGD):
             foreach=foreach,
             differentiable=differentiable,
         )
-        torch.optim.SGD.__init__(self, params, lr, **given)
+        params = _listed(params)
+        torch.optim.SGD.__init__(self, params, lr, **_fused_if_possible(params, given))
         self._keep(
             loss_scaling,
             max_grad_norm,
@@ -116,7 +143,8 @@ class Adam(Optimizer, torch.optim.Adam):
             differentiable=differentiable,
             fused=fused,
         )
-        torch.optim.Adam.__init__(self, params, **given)
+        params = _listed(params)
+        torch.optim.Adam.__init__(self, params, **_fused_if_possible(params, given))
         self._keep(
             loss_scaling,
             max_grad_norm,
@@ -161,7 +189,8 @@ class AdamW(Optimizer, torch.optim.AdamW):
             differentiable=differentiable,
             fused=fused,
         )
-        torch.optim.AdamW.__init__(self, params, **given)
+        params = _listed(params)
+        torch.optim.AdamW.__init__(self, params, **_fused_if_possible(params, given))
         self._keep(
             loss_scaling,
             max_grad_norm,

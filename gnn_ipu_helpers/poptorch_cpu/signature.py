@@ -46,6 +46,9 @@ class Signature:
         self._names = call.names()
         self._constants = call.constants()
         self._parts = parts
+        for name, value in self._constants.items():
+            if hasattr(value, "__array__"):
+                raise Error(f"{name} is a {type(value).__name__}: pass a tensor, torch.as_tensor({name}).")
         for name, tensor in zip(self._names, call.tensors):
             _require_splittable(name, tensor, parts)
 

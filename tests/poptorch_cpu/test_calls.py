@@ -1,5 +1,6 @@
 """A call that the compiled graph cannot serve is refused at once, with what helps."""
 
+import numpy
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -186,3 +187,18 @@ def test_model_must_be_a_module():
 def test_options_must_be_options():
     with pytest.raises(poptorch.Error, match="options must be a poptorch.Options .got dict"):
         poptorch.inferenceModel(Classifier(), {})
+
+
+def test_array_is_refused():
+    with pytest.raises(
+        poptorch.Error, match=r"factor is a ndarray: pass a tensor, torch.as_tensor\(factor\)"
+    ):
+        poptorch.inferenceModel(_Scale())(torch.ones(3), numpy.ones(3))
+
+
+def test_parameters_without_a_size_are_refused():
+    inferred = poptorch.inferenceModel(torch.nn.Sequential(torch.nn.LazyLinear(2)))
+    with pytest.raises(
+        poptorch.Error, match="without a size yet: 0.weight, 0.bias. Call the model itself once"
+    ):
+        inferred(torch.ones(3, 4))

@@ -2,6 +2,7 @@
 
 import copy
 
+import numpy
 import pytest
 import torch
 import torch.nn.functional as F
@@ -102,7 +103,7 @@ def test_values_beside_the_tensors_of_a_batch_may_change_where_the_model_does_no
     trained = poptorch.trainingModel(_GIN())
     for name in ("first", "second", "third"):
         batch = Batch.from_data_list(_graphs())
-        batch.name, batch.count = name, len(name)
+        batch.name, batch.count, batch.array = name, len(name), numpy.ones(len(name))
         trained(batch)
     assert compile_count(trained) == 1
 

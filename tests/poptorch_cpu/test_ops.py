@@ -1,0 +1,180 @@
+"""PopTorch's operations inside a model."""
+
+import logging
+
+import pytest
+import torch
+
+from gnn_ipu_helpers import poptorch_cpu as poptorch
+
+
+class _Function(torch.nn.Module):
+    """A model that is one function."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *tensors):
+        return self.function(*tensors)
+
+
+def _compiled(function, *tensors):
+    """The result of a function inside a compiled model, which is also its result in eager PyTorch."""
+    result = poptorch.inferenceModel(_Function(function))(*tensors)
+    torch.testing.assert_close(result, function(*tensors))
+    return result
+
+
+def test_for_loop_repeats_its_body():
+    (result,) = _compiled(lambda x: poptorch.for_loop(5, lambda y: y * 2, [x]), torch.ones(2))
+    assert result.tolist() == [32, 32]
+
+
+def test_for_loop_carries_several_tensors():
+    def fibonacci(a, b):
+        return poptorch.for_loop(6, lambda x, y: (y, x + y), [a, b])
+
+    assert [tensor.item() for tensor in _compiled(fibonacci, torch.tensor(0.0), torch.tensor(1.0))] == [8, 13]
+
+
+def test_for_loop_refuses_a_body_that_changes_shapes():
+    with pytest.raises(poptorch.Error, match=r"these shapes and types: .*\[2\].*got .*\[4\]"):
+        poptorch.for_loop(2, lambda x: torch.cat([x, x]), [torch.ones(2)])
+    with pytest.raises(ValueError, match="inputs must be a list of tensors .got Tensor"):
+        poptorch.for_loop(2, lambda x: x, torch.ones(2))
+
+
+@pytest.mark.parametrize(("condition", "expected"), [(True, 3.0), (False, -1.0)])
+def test_cond_chooses_by_the_value_of_a_tensor(condition, expected):
+    def choose(flag, x):
+        return poptorch.cond(flag, lambda y: [y + 2], [x], lambda y: [y - 2], [x])
+
+    (result,) = _compiled(choose, torch.tensor([condition]), torch.ones(()))
+    assert result.item() == expected
+
+
+def test_cond_is_chosen_anew_in_every_call():
+    model = poptorch.inferenceModel(
+        _Function(lambda flag, x: poptorch.cond(flag, lambda y: y, [x], lambda y: -y, [x])[0])
+    )
+    x = torch.ones(())
+    assert [model(torch.tensor([flag]), x).item() for flag in (True, False, True)] == [1, -1, 1]
+
+
+def test_cond_refuses_branches_of_different_shapes():
+    x = torch.ones(2)
+    with pytest.raises(poptorch.Error, match="cond: the else branch"):
+        poptorch.cond(torch.tensor([True]), lambda y: y, [x], lambda y: y[:1], [x])
+
+
+def test_dynamic_slice_begins_where_a_tensor_says():
+    model = poptorch.inferenceModel(_Function(lambda x, start: poptorch.dynamic_slice(x, 1, start, 4, 2)))
+    x = torch.arange(20.0).reshape(2, 10)
+    for start in (0, 3, 6):
+        assert torch.equal(model(x, torch.tensor(start)), x[:, start : start + 4 : 2])
+
+
+def test_dynamic_update_writes_where_a_tensor_says():
+    model = poptorch.inferenceModel(
+        _Function(lambda x, source, start: poptorch.dynamic_update(x, source, 1, start, 2))
+    )
+    x, source = torch.zeros(2, 5), torch.ones(2, 2)
+    for start in (0, 3):
+        expected = x.clone()
+        expected[:, start : start + 2] = 1
+        assert torch.equal(model(x, source, torch.tensor(start)), expected)
+
+
+UNCHANGING = {
+    "nop": poptorch.nop,
+    "ipu_print_tensor": poptorch.ipu_print_tensor,
+    "recomputationCheckpoint": poptorch.recomputationCheckpoint,
+    "set_available_memory": lambda x: poptorch.set_available_memory(x, 0.3),
+    "set_overlap_for_input": lambda x: poptorch.set_overlap_for_input(x, poptorch.OverlapMode.NoOverlap),
+    "set_overlap_for_output": lambda x: poptorch.set_overlap_for_output(x, poptorch.OverlapMode.NoOverlap),
+}
+
+
+@pytest.mark.parametrize("name", UNCHANGING)
+def test_operation_without_effect_returns_its_tensor(name):
+    x = torch.randn(3)
+    assert torch.equal(_compiled(UNCHANGING[name], x), x)
+
+
+def test_serialized_product_is_the_product():
+    left, right = torch.randn(4, 6), torch.randn(6, 2)
+    mode = poptorch.MatMulSerializationMode.ReducingDim
+    torch.testing.assert_close(poptorch.serializedMatMul(left, right, mode, factor=2), left @ right)
+
+
+def test_blocks_and_scopes_leave_a_model_as_it_is():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = poptorch.BeginBlock(torch.nn.Linear(3, 3), "first", ipu_id=0)
+            self.second = torch.nn.Linear(3, 3)
+
+        @poptorch.BlockFunction("third", ipu_id=1)
+        def last(self, x):
+            return x.relu()
+
+        def forward(self, x):
+            x = self.first(x)
+            poptorch.Block.start("second", ipu_id=1)
+            with poptorch.NameScope("name"), poptorch.MultiConv().planType(
+                poptorch.MultiConvPlanType.Parallel
+            ):
+                x = self.second(x)
+            with poptorch.Block("last"):
+                return self.last(x)
+
+    model = Model()
+    x = torch.randn(2, 3)
+    torch.testing.assert_close(poptorch.inferenceModel(model)(x), model(x))
+    assert list(model.state_dict()) == ["first.weight", "first.bias", "second.weight", "second.bias"]
+
+
+def test_farthest_points_are_sampled_from_each_group():
+    points = torch.tensor([[0.0], [1.0], [10.0], [4.0], [0.0], [3.0]])
+    assert _compiled(lambda x: poptorch.fps(x, [0, 4, 6], ratio=0.5), points).tolist() == [0, 2, 4]
+
+
+def test_nearest_point_is_found_in_the_same_batch():
+    x, y = torch.tensor([[0.0], [9.0], [0.0]]), torch.tensor([[1.0], [8.0], [5.0]])
+    assert _compiled(poptorch.nearest, x, y).tolist() == [0, 1, 0]
+    batch_x, batch_y = torch.tensor([0, 0, 1]), torch.tensor([0, 0, 1])
+    assert poptorch.nearest(x, y, batch_x, batch_y).tolist() == [0, 1, 2]
+
+
+def test_part_for_the_host_is_called():
+    part = poptorch.CPU(lambda x: x + 1, "part")
+    assert part(torch.ones(1)).item() == 2
+
+
+def test_what_only_an_ipu_has_says_what_to_do_instead():
+    x = torch.ones(1)
+    with pytest.raises(
+        poptorch.Error, match="custom operation com.acme.Cube needs an IPU.*torch's operations"
+    ):
+        poptorch.custom_op([x], "Cube", "com.acme", 1, [x])
+    with pytest.raises(poptorch.Error, match="ctc_beam_search_decoder needs an IPU"):
+        poptorch.ctc_beam_search_decoder(x, x)
+
+
+def test_there_is_no_ipu():
+    assert not poptorch.ipuHardwareIsAvailable()
+    assert poptorch.ipuHardwareVersion() == 0
+    assert not poptorch.isRunningOnIpu()
+
+
+def test_log_level_is_set_by_name_or_number():
+    logger = logging.getLogger("poptorch")
+    before = logger.level
+    poptorch.setLogLevel("ERR")
+    assert not logger.isEnabledFor(logging.WARNING)
+    poptorch.setLogLevel(1)
+    assert logger.isEnabledFor(logging.DEBUG)
+    with pytest.raises(ValueError, match="must be one of TRACE, DEBUG.*got 'LOUD'"):
+        poptorch.setLogLevel("LOUD")
+    logger.setLevel(before)
