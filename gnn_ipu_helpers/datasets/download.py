@@ -14,6 +14,7 @@ from typing import Callable
 
 from .catalogue import Entry
 from .locate import missing_files
+from .quiet import quiet
 
 PROBE_SECONDS = 3.0
 STALL_SECONDS = 30.0
@@ -35,12 +36,14 @@ def download(entry: Entry, root: Path, fetch: Callable[[Path], None]) -> Path:
     target = root / entry.home
     print(f"Downloading {entry.name} ...", flush=True)
     try:
-        target.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="downloading-", dir=target.parent) as scratch:
-            _run_until_stalled(lambda: fetch(Path(scratch)), Path(scratch))
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="downloading-", dir=root) as scratch:
+            with quiet():
+                _run_until_stalled(lambda: fetch(Path(scratch)), Path(scratch))
             missing = missing_files(entry, Path(scratch))
             if missing:
                 raise Unavailable(f"the download lacks {', '.join(missing)}")
+            target.mkdir(parents=True, exist_ok=True)
             for path in Path(scratch).iterdir():
                 os.replace(path, target / path.name)
     except OSError as error:

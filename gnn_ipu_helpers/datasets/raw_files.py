@@ -73,7 +73,7 @@ def _shape(path: Path) -> tuple[int, ...]:
 
 
 def _npz_shape(path: Path) -> tuple[int, ...]:
-    with np.load(path) as arrays:
+    with open(path, "rb") as file, np.load(file) as arrays:
         content = {name: arrays[name] for name in arrays.files}
     if "shape" in content:  # a SciPy sparse matrix
         return tuple(int(size) for size in content["shape"])

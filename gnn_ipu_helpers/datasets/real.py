@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import os
+import shutil
 import tempfile
-import warnings
 from pathlib import Path
 from typing import Callable, Iterator
 
@@ -18,8 +17,10 @@ from torch_geometric.data import Data, InMemoryDataset, download_url, extract_zi
 
 from .catalogue import Entry
 from .locate import find_file
+from .quiet import quiet
 from .raw_files import check_raw_files, damaged
 
+_MOLECULE_KEYS = {"x", "z", "pos", "edge_index", "edge_attr", "y", "name", "idx"}
 Build = Callable[[Path, Path], InMemoryDataset]
 
 
@@ -36,8 +37,7 @@ class _Placed:
         """Run PyG's download alone, into `raw_dir`; `attributes` are those that `download` reads."""
         bare = cls.__new__(cls)
         bare.__dict__.update(attributes, _raw_dir=str(raw_dir))
-        with quiet():
-            bare.download()
+        bare.download()
 
     def place_processed(self, folder: Path) -> None:
         """Note that the processed files have moved to `folder`."""
@@ -73,6 +73,9 @@ class QM9(_Placed, pyg.QM9):
 
     def process(self) -> None:
         molecules = torch.load(self.raw_paths[0], weights_only=True)
+        missing = _MOLECULE_KEYS - set(molecules[0])
+        if missing:
+            raise ValueError(f"its molecules lack {', '.join(sorted(missing))}")
         self.save([Data(**molecule) for molecule in molecules], self.processed_paths[0])
 
     def download(self) -> None:
@@ -90,8 +93,9 @@ def load_real(entry: Entry, build: Build, raw_dir: Path) -> InMemoryDataset:
     """
     kept = raw_dir.parent / f"processed-{_fingerprint(entry, raw_dir)}"
     if kept.is_dir():
-        with quiet(), contextlib.suppress(Exception):  # an unreadable cache is made again below
+        with quiet(), contextlib.suppress(Exception):
             return build(raw_dir, kept)
+        shutil.rmtree(kept, ignore_errors=True)  # unreadable, so made again
     check_raw_files(entry, raw_dir)
     with _scratch_folder(raw_dir.parent) as scratch:
         fresh = scratch / "processed"
@@ -101,9 +105,9 @@ def load_real(entry: Entry, build: Build, raw_dir: Path) -> InMemoryDataset:
         except Exception as error:
             path = find_file(raw_dir, next(iter(entry.files)))
             raise damaged(entry, path, f"{type(error).__name__}: {error}") from error
+        dataset.place_processed(kept)
         with contextlib.suppress(OSError):  # another process was faster, or the root is read-only
             os.rename(fresh, kept)
-            dataset.place_processed(kept)
     return dataset
 
 
@@ -120,11 +124,3 @@ def _scratch_folder(beside: Path) -> Iterator[Path]:
     place = beside if os.access(beside, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="processing-", dir=place) as folder:
         yield Path(folder)
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Keep PyG's progress lines and the deprecations behind its old raw formats out of notebooks."""
-    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
-        warnings.simplefilter("ignore")
-        yield

@@ -41,7 +41,7 @@ PUBMED = Recipe(
     num_links=44324,
     num_words=500,
     words=(30, 91),
-    same_class_percent=71,
+    same_class_percent=70,
     topic_percent=18,
     has_weights=True,
 )
