@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from abc import abstractmethod
 from typing import Any, Iterator, NamedTuple, Sequence
 
 import torch
@@ -37,9 +36,9 @@ class SubgraphSource(BatchSource):
         self.over_size = OverSizeStrategy.Error
         self.generator: torch.Generator | None = None
 
-    @abstractmethod
     def sample(self, items: list[int]) -> Data | HeteroData:
         """The subgraph of some items."""
+        raise NotImplementedError
 
     def num_protected_nodes(self, num_items: int) -> dict[str | None, int]:
         """How many nodes at the front of a subgraph of so many items may not be trimmed, by node type."""

@@ -18,6 +18,7 @@ from gnn_ipu_helpers import (
     FixedSizeNeighborLoader,
     FixedSizeOptions,
     OverSizeStrategy,
+    compile_count,
     efficiency,
     neighbor_loader,
     poptorch,
@@ -166,6 +167,39 @@ def test_an_attribute_with_as_many_entries_as_a_sample_has_edges_stays_with_the_
     data = Data(x=torch.ones(3, 1), y=torch.arange(3), edge_index=torch.tensor([[0, 0], [1, 1]]))
     (batch,) = FixedSizeNeighborLoader(data, [-1], [1], 1, FixedSizeOptions(num_nodes=5, num_edges=4))
     assert batch.y.tolist() == [1, 0, 0, 0, 0]
+
+
+def untouched(sample):
+    return sample
+
+
+@pytest.mark.parametrize(
+    ("data", "seeds"),
+    [(random_graph(), None), (random_hetero_graph(), "movie")],
+    ids=["homogeneous", "heterogeneous"],
+)
+@pytest.mark.parametrize(
+    "size", [ROOMY, FixedSizeOptions(num_nodes=12, num_edges=8)], ids=["roomy", "trimmed"]
+)
+def test_batches_are_the_same_whether_a_transform_has_to_see_them_or_not(data, seeds, size):
+    loaders = [
+        FixedSizeNeighborLoader(data, [3, 2], seeds, 5, size, shuffle=True, transform=transform)
+        for transform in (None, untouched)
+    ]
+    for loader in loaders:
+        torch.manual_seed(0)
+        loader.batches = list(loader)
+    assert all(same(*pair) for pair in zip(*(loader.batches for loader in loaders)))
+    assert loaders[0].trimmed == loaders[1].trimmed
+
+
+def test_attributes_of_the_whole_graph_come_along_and_so_do_those_that_look_like_numbers_of_nodes():
+    data = random_graph()
+    data.scale = torch.tensor([2.5])
+    data.own_index = torch.arange(60)
+    (batch,) = FixedSizeNeighborLoader(data, [-1], [4, 8], 2, ROOMY)
+    assert batch.scale.tolist() == [2.5, 0.0]
+    assert torch.equal(batch.own_index[batch.nodes_mask], batch.n_id[batch.nodes_mask])
 
 
 # -- epochs --------------------------------------------------------------------------------------------------
@@ -489,6 +523,34 @@ def test_loss_and_gradients_over_the_seeds_of_a_heterogeneous_graph_are_those_of
         out = model(plain.x_dict, plain.edge_index_dict)["movie"][:seeds]
         expected = F.cross_entropy(out, plain["movie"].y[:seeds])
         assert_equal(loss_and_gradients(model, padded), loss_and_gradients(model, expected))
+
+
+class WithLoss(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = TwoLayers()
+
+    def forward(self, x, edge_index, y, seeds_mask):
+        out = self.layers(x, edge_index)
+        return out, F.cross_entropy(out, torch.where(seeds_mask, y, -100))
+
+
+def test_an_epoch_with_an_incomplete_batch_trains_through_one_compilation():
+    torch.manual_seed(0)
+    data, model = random_graph(), WithLoss()
+    eager = copy.deepcopy(model)
+    optimizer = torch.optim.SGD(eager.parameters(), lr=0.1)
+    wrapped = poptorch.trainingModel(model, optimizer=poptorch.optim.SGD(model.parameters(), lr=0.1))
+    loader = FixedSizeNeighborLoader(data, [3, 3], data.train_mask, 6, ROOMY, shuffle=True)
+    for batch in loader:
+        inputs = (batch.x, batch.edge_index, batch.y, batch.seeds_mask)
+        _, expected = eager(*inputs)
+        optimizer.zero_grad()
+        expected.backward()
+        optimizer.step()
+        _, loss = wrapped(*inputs)
+        torch.testing.assert_close(loss, expected.detach(), rtol=1e-5, atol=1e-5)
+    assert compile_count(wrapped) == 1
 
 
 def test_efficiency_counts_the_real_share():
