@@ -42,6 +42,18 @@ def test_run_writes_a_notebook_a_page_and_markdown(tool, tmp_path, capsys):
     assert "Backend: none" in printed
 
 
+def test_pages_hold_the_figures_and_lead_to_the_docs(tool, tmp_path):
+    source = "![A drawing](../static/stacking.svg) [layers](../docs/supported_layers.md)"
+    path = tmp_path / "1_small.ipynb"
+    tool.export(new_notebook(cells=[new_markdown_cell(source)]), path)
+    page = (tmp_path / "build" / "html" / "1_small.html").read_text()
+    assert 'alt="A drawing" src="data:image/svg+xml;base64,' in page
+    assert 'href="../../docs/supported_layers.md"' in page
+    markdown = (tmp_path / "build" / "markdown" / "1_small.md").read_text()
+    assert "(../../static/stacking.svg)" in markdown
+    assert "(../../docs/supported_layers.md)" in markdown
+
+
 def test_run_fails_when_a_cell_fails_and_goes_on_with_the_others(tool, tmp_path, capsys):
     bad = write(tmp_path / "1_bad.ipynb", "raise ValueError('on purpose')")
     good = write(tmp_path / "2_good.ipynb", "print('fine')")

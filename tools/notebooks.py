@@ -1,6 +1,7 @@
 """Execute the notebooks: `run` into build/ as notebooks and pages, `refresh` in place with clean outputs."""
 
 import argparse
+import base64
 import re
 import shutil
 import sys
@@ -11,6 +12,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbconvert import HTMLExporter, MarkdownExporter
+from traitlets.config import Config
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
@@ -47,6 +49,16 @@ def link_pages(text, suffix):
     return re.sub(r"(?<=[\"(])((?:\d|appendix)_?[\w]+)\.ipynb(?=[\"#)])", rf"\1{suffix}", text)
 
 
+def embed_figures(page):
+    """Put the figures of static/ into the page itself; nbconvert embeds only what lies below the notebook."""
+
+    def embedded(match):
+        figure = base64.b64encode((ROOT / "static" / match.group(1)).read_bytes()).decode("ascii")
+        return f'src="data:image/svg+xml;base64,{figure}"'
+
+    return re.sub(r'src="\.\./static/([\w-]+\.svg)"', embedded, page)
+
+
 def export(notebook, path):
     """Write the executed notebook to build/ as .ipynb, HTML and Markdown."""
     for folder in ("notebooks", "html", "markdown"):
@@ -57,11 +69,12 @@ def export(notebook, path):
     html, _ = HTMLExporter(embed_images=True, **templates).from_notebook_node(
         notebook, resources=dict(resources)
     )
-    (BUILD / "html" / f"{path.stem}.html").write_text(link_pages(html, ".html"), encoding="utf-8")
+    html = embed_figures(link_pages(html, ".html")).replace('href="../docs/', 'href="../../docs/')
+    (BUILD / "html" / f"{path.stem}.html").write_text(html, encoding="utf-8")
     resources["output_files_dir"] = f"{path.stem}_files"
-    exporter = MarkdownExporter(display_data_priority=PICTURES_FIRST)
+    exporter = MarkdownExporter(config=Config(NbConvertBase={"display_data_priority": PICTURES_FIRST}))
     markdown, extra = exporter.from_notebook_node(notebook, resources=resources)
-    markdown = link_pages(markdown, ".md").replace("](../static/", "](../../static/")
+    markdown = re.sub(r"\]\(\.\./(static|docs)/", r"](../../\1/", link_pages(markdown, ".md"))
     (BUILD / "markdown" / f"{path.stem}.md").write_text(markdown, encoding="utf-8")
     for name, content in extra["outputs"].items():
         target = BUILD / "markdown" / name
