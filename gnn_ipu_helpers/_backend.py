@@ -28,8 +28,8 @@ def _choose() -> Any:
 def _warn(error: Exception) -> None:
     warnings.warn(
         f"PopTorch is installed but does not import ({error}): running on the CPU implementation instead. "
-        "PopTorch 3.3 wants torch 2.0.1 and torch_geometric 2.4.0 with the Poplar SDK enabled; "
-        f"here are torch {torch.__version__} and torch_geometric {torch_geometric.__version__}.",
+        "PopTorch 3.3 wants torch 2.0.1 and torch_geometric 2.4.0 with the Poplar SDK enabled; here are "
+        f"torch {torch.__version__} and torch_geometric {torch_geometric.__version__}.",
         stacklevel=3,
     )
 

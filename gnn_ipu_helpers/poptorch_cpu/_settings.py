@@ -73,7 +73,7 @@ class Settings:
         if self._frozen:
             raise AttributeError(
                 f"poptorch.{self._title}.{name} cannot be changed: a model or a DataLoader already uses "
-                f"these options. Set it before, or change a copy: options.clone()."
+                "these options. Set it before, or change a copy: options.clone()."
             )
 
     def __repr__(self) -> str:

@@ -21,8 +21,7 @@ def _has_cpp_compiler() -> bool:
     if not found:
         logging.getLogger("poptorch").warning(
             "No C++ compiler found: running the checked graph without fusing its operations. Results are "
-            "the same; "
-            "install g++ or clang++ for speed."
+            "the same; install g++ or clang++ for speed."
         )
     return found
 

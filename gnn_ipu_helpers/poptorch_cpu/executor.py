@@ -10,9 +10,10 @@ from typing import Any, Iterator
 import torch
 
 from . import enums, optim
-from ._settings import freeze, values_of
+from ._settings import values_of
 from .arguments import rebuild
 from .caching import ExecutableCache, PackedExecutable
+from .demands import check_mode, own_options, require_initialised, require_torch
 from .errors import Error, only_on_ipu, unknown_name
 from .exports import read_export, write_export
 from .graph import Graph
@@ -22,7 +23,8 @@ from .progress import compiling
 from .randomness import DeviceRandom, unchanged
 from .signature import Call, Signature
 from .stepping import DeviceOptimizer
-from .watch import ModelWatch
+from .timing import CallTimes
+from .watch import ModelWatch, refuse_reassigned_buffers
 
 
 class PoplarExecutor:
@@ -40,14 +42,14 @@ class PoplarExecutor:
         optimizer: torch.optim.Optimizer | None = None,
         user_model: torch.nn.Module | None = None,
     ) -> None:
-        _require_torch()
+        require_torch()
         if not isinstance(model, torch.nn.Module):
             raise Error(f"PopTorch wraps a torch.nn.Module (got {type(model).__name__}).")
         self._model = user_model or model
         self._training = training
-        self._options = _own_options(options)
+        self._options = own_options(options)
         values = values_of(self._options)
-        _check_mode(values, training)
+        check_mode(values, training)
         self._replicas = values["replication_factor"]
         self._accumulation = values["gradient_accumulation"]
         self._iterations = values["device_iterations"]
@@ -62,7 +64,7 @@ class PoplarExecutor:
         self._forward = inspect.signature(self._model.forward)
         self._compile_count = 0
         self._compilation_seconds = 0.0
-        self._spans: list[tuple[float, float]] = []
+        self._times = CallTimes()
         self._forget_graph()
         self._set_mode()
         self._optimizer: DeviceOptimizer | None = None
@@ -81,7 +83,7 @@ class PoplarExecutor:
             self._watch.check()
         self._is_attached = True
         self._set_mode()
-        self._spans = []
+        self._times.clear()
         self._collector.start()
         with self._random.drawing(), torch.set_grad_enabled(self._training):
             if self._training:
@@ -116,13 +118,13 @@ class PoplarExecutor:
     def _results(self, call: Call) -> Iterator[tuple[Any, torch.Tensor | None]]:
         """Outputs and loss of each mini-batch, in order: device iteration, accumulation step, replica."""
         for tensors in self._mini_batches(call):
-            started = time.perf_counter()
+            self._times.start()
             if call.flat.has_same_asides(self._asides):
                 result = self._graph.run(tensors)
             else:
                 result = self._verify(call, tensors)
             yield result
-            self._spans.append((started, time.perf_counter()))
+            self._times.end()
 
     def _mini_batches(self, call: Call) -> Iterator[list[torch.Tensor]]:
         tensors = [_plain(tensor) for tensor in call.tensors]
@@ -155,7 +157,7 @@ class PoplarExecutor:
     def _compile(self, call: Call, cache: ExecutableCache | PackedExecutable) -> None:
         if not call.tensors:
             raise Error("A model is compiled for the shapes of its tensors, and this call has no tensor.")
-        _require_initialised(self._model)
+        require_initialised(self._model)
         signature = Signature(call, self._parts)
         self._set_mode()
         started = time.perf_counter()
@@ -181,7 +183,8 @@ class PoplarExecutor:
         args, kwargs = rebuild((call.args, call.kwargs), iter(tensors))
         progress(5)
         with unchanged(self._model), torch.set_grad_enabled(self._training):
-            _, loss = graph.trace(args, kwargs, tensors)
+            with refuse_reassigned_buffers(self._model):
+                _, loss = graph.trace(args, kwargs, tensors)
             progress(60)
             if loss is not None:
                 loss.backward(torch.ones_like(loss))
@@ -332,9 +335,7 @@ class PoplarExecutor:
 
     def getPerfCounters(self) -> tuple[list[float], ...]:
         """When input began and ended, and output began and ended, for each mini-batch of the last call."""
-        starts = [start for start, _ in self._spans]
-        ends = [end for _, end in self._spans]
-        return starts, starts, ends, ends
+        return self._times.counters()
 
     def getHostIpuLatency(self) -> tuple[float, float, float]:
         """Seconds from host to device (minimum, maximum, mean): none here."""
@@ -350,10 +351,7 @@ class PoplarExecutor:
 
     def getLatency(self) -> tuple[float, float, float]:
         """Seconds from input to output of a mini-batch in the last call: minimum, maximum, mean."""
-        if not self._spans:
-            raise Error("getLatency needs a call of the model before.")
-        seconds = [end - start for start, end in self._spans]
-        return (min(seconds), max(seconds), sum(seconds) / len(seconds))
+        return self._times.latency()
 
     # Everything else is the model's
 
@@ -382,52 +380,6 @@ def _plain(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.requires_grad:
         tensor = tensor.detach()
     return tensor if tensor.is_contiguous() else tensor.contiguous()
-
-
-def _require_initialised(model: torch.nn.Module) -> None:
-    lazy = [name for name, tensor in model.named_parameters() if torch.nn.parameter.is_lazy(tensor)]
-    if lazy:
-        raise Error(
-            f"The model has parameters without a size yet: {', '.join(lazy)}. Call the model itself once, "
-            "under "
-            "torch.no_grad(), before you make its optimiser and wrap it."
-        )
-
-
-def _own_options(options: Options | None) -> Options:
-    if options is None:
-        options = Options()
-    if not isinstance(options, Options):
-        raise Error(f"options must be a poptorch.Options (got {type(options).__name__}).")
-    freeze(options)
-    own = options.clone()
-    freeze(own)
-    return own
-
-
-def _check_mode(values: dict[str, Any], training: bool) -> None:
-    if not training and values["gradient_accumulation"] != 1:
-        raise Error(
-            f"gradientAccumulation({values['gradient_accumulation']}) is for training. For inference, give "
-            "the model "
-            "and its DataLoader options of their own, with deviceIterations for the same number of "
-            "mini-batches."
-        )
-    if training and values["num_distributed_processes"] > 1:
-        raise only_on_ipu(
-            "Training in several processes",
-            "Gradients are not exchanged between processes here: use options.replicationFactor in one "
-            "process.",
-        )
-
-
-def _require_torch() -> None:
-    if not hasattr(getattr(torch, "compiler", None), "set_stance"):
-        raise Error(
-            f"Running a wrapped model without an IPU needs torch 2.6 or later (got {torch.__version__}): "
-            "install a "
-            "newer torch, or use the Poplar SDK's PopTorch on a machine with IPUs."
-        )
 
 
 def times_compiled(executor: PoplarExecutor) -> int:

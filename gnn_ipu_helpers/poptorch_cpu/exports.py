@@ -36,7 +36,6 @@ def read_export(filename: str | os.PathLike) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise Error(
             f"{os.fspath(filename)!r} is not a model exported by this implementation of PopTorch. Export it "
-            "here with "
-            "compileAndExport(filename, *inputs)."
+            "here with compileAndExport(filename, *inputs)."
         )
     return content

@@ -27,7 +27,6 @@ class Graph:
         self._compiled: Callable | None = None
         self._last_inputs: tuple = ()
         self._last_results: tuple = ()
-        self._has_tail = False
         keep_marks_while_tracing()
         self._traced = static_compile(model, self._backend)
 
@@ -64,6 +63,7 @@ class Graph:
                 "The model computes nothing from its inputs and parameters: there is no graph to compile."
             )
         self._note_places(tensors, outputs)
+        _require_returnable(outputs)
         loss = self._last_results[-1] if self._training else None
         self._last_inputs = self._last_results = ()
         return outputs, loss
@@ -105,11 +105,20 @@ def _source(leaf: Any, result: dict[int, int], argument: dict[int, int]) -> tupl
     return ("constant", leaf)
 
 
+def _require_returnable(outputs: Any) -> None:
+    """Raise if the model returns an object whose tensors a compiled graph cannot fill in."""
+    for leaf in pytree.tree_leaves(outputs):
+        if not isinstance(leaf, (torch.Tensor, bool, int, float, str, type(None))):
+            raise Error(
+                f"The model returns a {type(leaf).__name__}: return tensors, or tuples, lists and dicts of "
+                "them."
+            )
+
+
 def _return_loss_last(graph_module: torch.fx.GraphModule) -> None:
     """Have the graph return its loss behind the outputs, which no longer take part in the backward pass."""
     graph = graph_module.graph
-    loss = find_loss(graph)
-    loss = without_marks(graph, loss)
+    loss = without_marks(graph, find_loss(graph))
     (output,) = [node for node in graph.nodes if node.op == "output"]
     with graph.inserting_before(output):
         detached = [

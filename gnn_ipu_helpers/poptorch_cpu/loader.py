@@ -155,8 +155,8 @@ class _Synchronous:
 def _require_options(options: Any) -> None:
     if not isinstance(options, Options):
         raise Error(
-            f"The first argument of poptorch.DataLoader must be a poptorch.Options "
-            f"(got {type(options).__name__})."
+            "The first argument of poptorch.DataLoader must be a poptorch.Options (got "
+            f"{type(options).__name__})."
         )
 
 
@@ -169,8 +169,8 @@ def _combined_batch_size(options: Options, batch_size: int | None, batch_sampler
 def _refuse_beside_batch_sampler(batch_size: int | None, shuffle: bool | None) -> None:
     if batch_size not in (1, None) or shuffle:
         raise ValueError(
-            "batch_sampler decides the batches by itself: leave out batch_size and shuffle "
-            f"(got batch_size={batch_size}, shuffle={shuffle})."
+            "batch_sampler decides the batches by itself: leave out batch_size and shuffle (got "
+            f"batch_size={batch_size}, shuffle={shuffle})."
         )
 
 
@@ -194,7 +194,7 @@ def _shared_generator(options: Options) -> torch.Generator:
     seed = values_of(options)["random_seed"]
     if seed is None:
         raise Error(
-            "Shuffling across processes needs the same order in each of them: call options.randomSeed(seed), "
-            "with the same seed everywhere."
+            "Shuffling across processes needs the same order in each of them: call "
+            "options.randomSeed(seed), with the same seed everywhere."
         )
     return torch.Generator().manual_seed(seed)

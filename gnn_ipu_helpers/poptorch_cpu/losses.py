@@ -50,8 +50,8 @@ def find_loss(graph: torch.fx.Graph) -> torch.fx.Node:
     marked = [node for node in marked if not _feeds_any(node, marked)]
     if len(marked) > 1:
         raise Error(
-            f"{len(marked)} tensors are marked by poptorch.identity_loss, and training starts from one loss. "
-            "Add them up and mark the sum: poptorch.identity_loss(first + second, reduction='none')."
+            f"{len(marked)} tensors are marked by poptorch.identity_loss, and training starts from one "
+            "loss. Add them up and mark the sum: poptorch.identity_loss(first + second, reduction='none')."
         )
     return marked[0] if marked else _returned_scalar(graph)
 
@@ -86,22 +86,19 @@ def _returned_scalar(graph: torch.fx.Graph) -> torch.fx.Node:
     if not scalars:
         raise Error(
             "The training model returns no loss. Compute the loss inside forward and return it: the result "
-            "of a "
-            "torch loss function such as F.cross_entropy(out, y), or any tensor marked by "
+            "of a torch loss function such as F.cross_entropy(out, y), or any tensor marked by "
             "poptorch.identity_loss(loss, reduction='mean')."
         )
     made_by_torch = [node for node in scalars if getattr(node.target, "__name__", "") in _LOSS_FUNCTIONS]
     if len(scalars) > 1 and len(made_by_torch) != 1:
         raise Error(
-            f"The training model returns {len(scalars)} scalars, and each could be the loss. Mark the one to "
-            "train "
-            "on: poptorch.identity_loss(loss, reduction='none')."
+            f"The training model returns {len(scalars)} scalars, and each could be the loss. Mark the one "
+            "to train on: poptorch.identity_loss(loss, reduction='none')."
         )
     if not made_by_torch:
         logging.getLogger("poptorch").warning(
             "The loss is not the direct result of a torch loss function; an IPU finds it only when it is "
-            "marked: "
-            "return poptorch.identity_loss(loss, reduction='none')."
+            "marked: return poptorch.identity_loss(loss, reduction='none')."
         )
     return (made_by_torch or scalars)[0]
 

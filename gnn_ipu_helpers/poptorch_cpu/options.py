@@ -291,8 +291,8 @@ class Options(Settings):
         mode = enums.OutputMode(output_mode)
         if (mode == enums.OutputMode.EveryN) != (output_return_period is not None):
             raise ValueError(
-                "outputMode takes output_return_period with OutputMode.EveryN, and only then "
-                f"(got {mode.name}, output_return_period={output_return_period!r})."
+                "outputMode takes output_return_period with OutputMode.EveryN, and only then (got "
+                f"{mode.name}, output_return_period={output_return_period!r})."
             )
         period = 1 if output_return_period is None else positive("output_return_period", output_return_period)
         self._store(output_mode=mode, output_return_period=period)

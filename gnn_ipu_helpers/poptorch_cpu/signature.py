@@ -77,8 +77,7 @@ class Signature:
             return f"{name} has the layout {tensor.layout}; pass a dense tensor."
         return (
             f"{name} has the shape {list(tensor.shape)}, and the graph was compiled for {list(shape)}. A "
-            "compiled "
-            f"graph serves one shape only. {self._loader_hint()}"
+            f"compiled graph serves one shape only. {self._loader_hint()}"
         )
 
     def _loader_hint(self) -> str:
@@ -90,8 +89,7 @@ class Signature:
             )
         return (
             "poptorch.DataLoader(options, dataset, batch_size=..., drop_last=True) gives batches of one "
-            "size, "
-            f"{self._parts} mini-batch{'es' if self._parts > 1 else ''} in each."
+            f"size, {self._parts} mini-batch{'es' if self._parts > 1 else ''} in each."
         )
 
     def _other_structure(self, call: Call) -> str:
@@ -104,13 +102,13 @@ class Signature:
             if name not in [*extra, *missing] and before is not now and before != now:
                 return (
                     f"{name} is not a tensor, so its value {before!r} is part of the compiled graph (got "
-                    f"{now!r}). "
-                    "Pass a tensor for what changes from call to call, or wrap the model once for each value."
+                    f"{now!r}). Pass a tensor for what changes from call to call, or wrap the model once "
+                    "for each value."
                 )
         detail = [f"without {', '.join(missing)}"] if missing else []
         detail += [f"with {', '.join(extra)}"] if extra else []
         return (
-            f"The arguments are built differently from those the graph was compiled for: called "
+            "The arguments are built differently from those the graph was compiled for: called "
             f"{' and '.join(detail) or 'with other types or in another order'}. Pass the same ones in every "
             "call."
         )
@@ -123,8 +121,7 @@ def _describe(tensor: torch.Tensor) -> tuple:
 def _wrong_device(name: str, tensor: torch.Tensor) -> str:
     return (
         f"{name} is on the device {tensor.device.type!r}: PopTorch takes tensors on the CPU and moves them "
-        "itself. "
-        f"Pass {name}.cpu(){' with real values' if tensor.device.type == 'meta' else ''}."
+        f"itself. Pass {name}.cpu(){' with real values' if tensor.device.type == 'meta' else ''}."
     )
 
 
@@ -139,8 +136,7 @@ def _require_splittable(name: str, tensor: torch.Tensor, parts: int) -> None:
     if parts > 1 and (tensor.dim() == 0 or tensor.shape[0] % parts):
         raise Error(
             f"{name} of shape {list(tensor.shape)} cannot be cut on dimension 0 into {parts} mini-batches "
-            "(device "
-            "iterations × gradient accumulation × replicas). Load combined batches with poptorch.DataLoader "
-            "or "
-            "gnn_ipu_helpers.FixedSizeDataLoader, giving them the same options as the model."
+            "(device iterations × gradient accumulation × replicas). Load combined batches with "
+            "poptorch.DataLoader or gnn_ipu_helpers.FixedSizeDataLoader, giving them the same options as "
+            "the model."
         )

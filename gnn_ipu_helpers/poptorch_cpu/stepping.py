@@ -22,8 +22,7 @@ class DeviceOptimizer:
         if not isinstance(optimizer, torch.optim.Optimizer):
             raise Error(
                 "The optimizer must be one of poptorch.optim or torch.optim, over the parameters of the "
-                "model "
-                f"(got {type(optimizer).__name__})."
+                f"model (got {type(optimizer).__name__})."
             )
         self.optimizer = optimizer
         self._settings = _settings(optimizer)
@@ -59,8 +58,8 @@ class DeviceOptimizer:
         if not self._has_warned:
             logging.getLogger("poptorch").warning(
                 "The optimiser's settings changed, and the device still has the old ones: call "
-                "setOptimizer(optimizer) "
-                "on the wrapped model after every change, such as a scheduler's step."
+                "setOptimizer(optimizer) on the wrapped model after every change, such as a scheduler's "
+                "step."
             )
             self._has_warned = True
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from typing import Iterator
+
 import torch
 
 from .errors import Error
@@ -42,10 +45,29 @@ class ModelWatch:
                 raise _changed(f"the module {', '.join(names)} was added, removed or replaced")
 
 
+@contextlib.contextmanager
+def refuse_reassigned_buffers(model: torch.nn.Module) -> Iterator[None]:
+    """Raise if a ``forward`` inside puts another tensor in place of a buffer: a graph cannot do that."""
+    before = [
+        (f"{prefix}.{name}" if prefix else name, module, name, buffer)
+        for prefix, module in model.named_modules()
+        for name, buffer in module._buffers.items()
+    ]
+    yield
+    reassigned = [place for place, module, name, buffer in before if module._buffers.get(name) is not buffer]
+    for _, module, name, buffer in before:
+        module._buffers[name] = buffer
+    if reassigned:
+        raise Error(
+            f"forward assigns another tensor to the buffer {', '.join(reassigned)}. The device keeps "
+            "buffers where they are: write into them, self.buffer.copy_(value) instead of self.buffer = "
+            "value."
+        )
+
+
 def _changed(what: str) -> Error:
     return Error(
         f"The model changed after it was compiled: {what}. A compiled graph keeps the model it was made "
-        "from: change "
-        "the model before wrapping it, or call destroy() on the wrapped model to have the next call compile "
-        "anew."
+        "from: change the model before wrapping it, or call destroy() on the wrapped model to have the "
+        "next call compile anew."
     )

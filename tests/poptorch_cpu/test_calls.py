@@ -202,3 +202,41 @@ def test_parameters_without_a_size_are_refused():
         poptorch.Error, match="without a size yet: 0.weight, 0.bias. Call the model itself once"
     ):
         inferred(torch.ones(3, 4))
+
+
+def test_object_that_the_graph_cannot_fill_in_is_refused():
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return {"pair": _Pair(x + 1, x)}
+
+    with pytest.raises(poptorch.Error, match="returns a _Pair: return tensors, or tuples, lists and dicts"):
+        poptorch.inferenceModel(Model())(torch.ones(2))
+
+
+class _Counter(torch.nn.Module):
+    def __init__(self, in_place):
+        super().__init__()
+        self.in_place = in_place
+        self.register_buffer("total", torch.zeros(()))
+
+    def forward(self, x):
+        if self.in_place:
+            self.total += x.sum()
+        else:
+            self.total = self.total + x.sum()
+        return x * 2
+
+
+def test_buffer_updated_in_place_is_kept_from_call_to_call():
+    model = _Counter(in_place=True)
+    inferred = poptorch.inferenceModel(model)
+    for _ in range(3):
+        inferred(torch.ones(2))
+    assert model.total == 6
+
+
+def test_reassigned_buffer_is_refused():
+    model = _Counter(in_place=False)
+    with pytest.raises(poptorch.Error, match=r"the buffer total.*self.buffer.copy_\(value\)"):
+        poptorch.inferenceModel(model)(torch.ones(2))
+    assert model.total == 0
