@@ -167,6 +167,11 @@ class _Neighbourhoods(SubgraphSource):
             self.schema = self.schema._replace(data_class=batch_class)
 
     def sample(self, items: list[int]) -> Data | HeteroData:
+        if len(items) > self._batch_size:
+            raise ValueError(
+                f"A mini-batch of {len(items)} seeds has no room: batch_size={self._batch_size}. "
+                f"Raise batch_size to the most seeds that 'batch_sampler' gives."
+            )
         return self._samples(torch.as_tensor(items))
 
     def table(self, sample: Data | HeteroData, number: int) -> GraphTable:

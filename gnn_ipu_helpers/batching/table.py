@@ -25,23 +25,27 @@ from .schema import (
 
 
 class Picked(NamedTuple):
-    """Some rows of a column, which are only copied into a batch.
+    """Some rows of a column, not copied yet: to a reader like a tensor that holds just them.
 
     Args:
-        column: All rows.
+        column: All rows, along dimension 0.
         rows: Which of them are meant, ``[R]``.
     """
 
     column: Tensor
     rows: Tensor
 
-    def index_select(self, dim: int, rows: Tensor) -> Picked:
+    def index_select(self, dim: int, rows: Tensor) -> Tensor:
         """Some of these rows, given by their positions among them."""
-        return self._replace(rows=self.rows[rows])
+        return self.column.index_select(dim, self.rows[rows])
 
     def size(self, dim: int) -> int:
         """How many rows are meant."""
         return self.rows.size(0)
+
+    def dim(self) -> int:
+        """How many dimensions the column has."""
+        return self.column.dim()
 
     def new_zeros(self, shape: Sequence[int]) -> Tensor:
         """Zeros of the column's dtype."""

@@ -43,7 +43,7 @@ class WholeGraph:
             elif not of_graph or "index" in field.name or "batch" in field.name or field.name == "face":
                 # The values may number nodes, and would have to be numbered anew.
                 return False
-            elif field.level != GRAPH and field.group not in ids:
+            elif field.level != GRAPH and (field.group not in ids or field.dim != 0):
                 return False
         return True
 

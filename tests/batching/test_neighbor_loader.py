@@ -228,6 +228,16 @@ def test_a_sampler_gives_the_order():
     assert [seeds_of(batch) for batch in loader] == [[30, 10], [50]]
 
 
+def test_a_batch_sampler_gives_the_seeds_of_each_mini_batch():
+    loader = FixedSizeNeighborLoader(
+        random_graph(), [2], None, 3, ROOMY, batch_sampler=[[30, 10], [50, 1, 2]]
+    )
+    assert [seeds_of(batch) for batch in loader] == [[30, 10], [50, 1, 2]]
+    loader = FixedSizeNeighborLoader(random_graph(), [2], None, 2, ROOMY, batch_sampler=[[50, 1, 2]])
+    with pytest.raises(ValueError, match="A mini-batch of 3 seeds has no room: batch_size=2"):
+        list(loader)
+
+
 def epochs(num_workers, seed=0, generator=None, **kwargs):
     """Two shuffled epochs, and the user's next random number."""
     torch.manual_seed(seed)
