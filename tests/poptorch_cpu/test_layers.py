@@ -21,7 +21,6 @@ PLAIN = {
     "GCNConv": lambda: nn.GCNConv(FEATURES, HIDDEN, add_self_loops=False),
     "ChebConv": lambda: nn.ChebConv(FEATURES, HIDDEN, K=2),
     "SAGEConv": lambda: nn.SAGEConv(FEATURES, HIDDEN),
-    "SAGEConv with maximum": lambda: nn.SAGEConv(FEATURES, HIDDEN, aggr="max"),
     "GraphConv": lambda: nn.GraphConv(FEATURES, HIDDEN),
     "GatedGraphConv": lambda: nn.GatedGraphConv(FEATURES, num_layers=2),
     "ResGatedGraphConv": lambda: nn.ResGatedGraphConv(FEATURES, HIDDEN),
@@ -45,8 +44,6 @@ PLAIN = {
         FEATURES, phi=nn.GCNConv(FEATURES, FEATURES, add_self_loops=False)
     ),
     "GraphSAGE": lambda: nn.GraphSAGE(FEATURES, HIDDEN, num_layers=2),
-    "GIN": lambda: nn.GIN(FEATURES, HIDDEN, num_layers=2),
-    "GAT": lambda: nn.GAT(FEATURES, HIDDEN, num_layers=2, add_self_loops=False),
 }
 
 # Called with features, edges and edge features.
@@ -55,13 +52,11 @@ WITH_EDGE_FEATURES = {
     "CGConv": lambda: nn.CGConv(FEATURES, dim=4),
     "GINEConv": lambda: nn.GINEConv(_mlp(), edge_dim=4),
     "GMMConv": lambda: nn.GMMConv(FEATURES, HIDDEN, dim=4, kernel_size=2),
-    "PDNConv": lambda: nn.PDNConv(FEATURES, HIDDEN, edge_dim=4, hidden_channels=4, add_self_loops=False),
 }
 
 # Called with features, edges and the relation of each edge.
 RELATIONAL = {
     "RGCNConv": lambda: nn.RGCNConv(FEATURES, HIDDEN, RELATIONS),
-    "FastRGCNConv": lambda: nn.FastRGCNConv(FEATURES, HIDDEN, RELATIONS),
     "RGATConv": lambda: nn.RGATConv(FEATURES, HIDDEN, RELATIONS),
 }
 
