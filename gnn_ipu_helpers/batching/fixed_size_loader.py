@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from .collating import Collator
+from .collating import Collator, Prepared
 from .in_memory import table_of_dataset
 from .options import FixedSizeOptions
-from .padding import Prepared, fits
+from .padding import fits
 from .planned_loader import BatchSource, PlannedLoader
 from .planning import Budgets, Plan, pack, pad_to_max, stream_pack, without_misfits
 from .schema import Group, Schema
@@ -193,18 +193,18 @@ class _FixedSizeSource(BatchSource):
     def mini_batch(self, entry: Tensor | Prepared) -> Batch:
         """One fixed-size batch."""
         if isinstance(entry, Prepared):
-            return self._collator.assemble(self._table, entry)
+            return self._collator.assemble(entry)
         table, graphs = self._table, entry
         if table is None:
             table = self._read(graphs)
             graphs = torch.arange(len(graphs))
         trimmed = Trimmed()
-        if self._over_size.trims and fits(table, [graphs], self._collator.options):
+        if self._over_size.trims and fits(table, graphs, self._collator.options):
             trimmed = nothing_trimmed(table, graphs)
         elif self._over_size.trims:
             table, trimmed = self._trim(take(table, graphs))
             graphs = torch.arange(len(graphs))
-        batch = self._collator.assemble(table, self._collator.prepare(table, [graphs])[0])
+        batch = self._collator.collate(table, graphs)
         return with_report(batch, trimmed)
 
     def _read(self, graphs: Tensor) -> GraphTable:

@@ -19,14 +19,17 @@ import numpy as np
 # Up to so many graphs, a plan costs so little that several are made and the best one is kept.
 _FEW_GRAPHS = 2_000
 
-# What share of the rounds deals graphs out in the order given, and how many packs are filled: the fewest
+# So many rounds at the end are enough to even out the packs; all before them deal graphs out as they come.
+_MATCHED_ROUNDS = 20
+
+# What share of the rounds at least deals graphs out in the order given, and how many packs are filled: the fewest
 # possible times a factor, plus some more. From the fairest to the most frugal.
-_MANY = ((0.25, 1.002, 0), (0.25, 1.005, 0))
+_MANY = ((0.25, 1.002, 0), (0.25, 1.005, 0), (0.1, 1.005, 0))
 _FEW = tuple((share, 1.0, more) for share in (0.5, 0.25, *[0.1] * 10) for more in (0, 1))
 
 # A plan is good enough within this factor of the fewest possible packs or, for few graphs and after so many
 # attempts at the fewest themselves, with one pack more.
-_GOOD_ENOUGH = 1.004
+_GOOD_ENOUGH = 1.007
 _EARNEST_ATTEMPTS = 6
 
 
@@ -46,10 +49,11 @@ def assign_packs(sizes: np.ndarray, room: np.ndarray) -> np.ndarray:
 
 
 def _numbered_by_first(packs: np.ndarray) -> np.ndarray:
-    _, first, number = np.unique(packs, return_index=True, return_inverse=True)
+    first = np.full(packs.max() + 1, len(packs))
+    first[packs[::-1]] = np.arange(len(packs))[::-1]
     rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[number.reshape(-1)]
+    rank[np.argsort(first, kind="stable")] = np.arange(len(first))
+    return rank[packs]
 
 
 def _best_attempt(sizes: np.ndarray, room: np.ndarray) -> np.ndarray:
@@ -113,13 +117,14 @@ class _Packs:
         # The first two share a pack, so that there are no two graphs that never meet.
         for graph in graphs[:2]:
             self._place(graph[None], np.zeros(1, dtype=np.int64))
-        dealt = 2
-        num_packs = len(self._free)
-        for _ in range(int(len(graphs) // num_packs * share)):
-            round_ = graphs[dealt : dealt + num_packs]
-            self._place(round_, np.arange(len(round_)))
-            dealt += num_packs
-        return graphs[dealt:]
+        num_packs, num_rounds = len(self._free), len(graphs) // len(self._free)
+        num_dealt = max(int(num_rounds * share), num_rounds - 1 - _MATCHED_ROUNDS)
+        rounds = graphs[2 : 2 + num_dealt * num_packs].reshape(num_dealt, num_packs)
+        fits = (self._sizes[rounds].cumsum(axis=0) <= self._free).all(axis=2)
+        packs = np.broadcast_to(np.arange(num_packs), rounds.shape)
+        self._pack_of[rounds[fits]] = packs[fits]
+        self._free -= (self._sizes[rounds] * fits[..., None]).sum(axis=0)
+        return graphs[2 + rounds.size :]
 
     def _match(self, graphs: np.ndarray) -> None:
         """Deals out graphs so that all packs get full: the emptiest packs get the largest graphs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Sequence
+from typing import NamedTuple, Sequence
 
 import torch
 from torch import Tensor
@@ -11,20 +11,24 @@ from .options import FixedSizeOptions
 from .schema import EDGE, GRAPH, NODE, Field, Group, end_points
 from .table import GraphTable, spans, within
 
+# Graphs are rows as well: those of graph-level attributes.
+GRAPHS: Group = (GRAPH, None)
 
-class Prepared(NamedTuple):
-    """Which rows of a table make up one batch, and where they go. N padded rows of a group, P graphs.
+
+class Layout(NamedTuple):
+    """Where the rows of M batches come from and go to. N padded rows of a group, P graphs in a batch.
 
     Args:
-        places: The real graphs' positions in graph-level columns.
-        rows: For each group the table's rows of its real nodes or edges.
-        ptr: For each group where each graph begins in the batch, ``[P + 1]``, padding graphs included.
-        graph_of: For each group asked for, the graph that each row belongs to, ``[N]``.
-        steps: By position of the field, what is added to the values of each graph, ``[P]`` or ``[2, P]``.
-        offsets: The same for each row, ``[N]`` or ``[2, N]``.
+        num_real: For each group the number of real rows in each batch.
+        rows: For each group the table's rows of all batches, one after another, without padding.
+        ptr: For each group where each graph begins in its batch, ``[M, P + 1]``.
+        graph_of: For each group the graph that each row of a padded batch belongs to, ``[M, N]``.
+        steps: By position of the field, what is added to the values of each graph, ``[M, P]`` or
+            ``[M, 2, P]``.
+        offsets: The same for each row of a padded batch, ``[M, N]`` or ``[M, 2, N]``.
     """
 
-    places: Tensor
+    num_real: dict[Group, list[int]]
     rows: dict[Group, Tensor]
     ptr: dict[Group, Tensor]
     graph_of: dict[Group, Tensor]
@@ -32,9 +36,9 @@ class Prepared(NamedTuple):
     offsets: dict[int, Tensor]
 
 
-def prepare(
+def lay_out(
     table: GraphTable, batches: Sequence[Tensor], options: FixedSizeOptions, followed: Sequence[Group]
-) -> list[Prepared]:
+) -> Layout:
     """Works out rows, padding and offsets of many batches at once.
 
     Args:
@@ -47,57 +51,60 @@ def prepare(
     graphs = torch.cat(list(batches))
     slots = (torch.repeat_interleave(torch.arange(len(sizes)), sizes), within(sizes))
     counts = {group: count[graphs] for group, count in table.counts.items()}
-    check_fit(table, batches, options)
-    padded = _padded(counts, slots, sizes, options)
-    ptr = {group: _ptr(matrix) for group, matrix in padded.items()}
-    numbers = torch.arange(options.num_graphs).expand(len(sizes), -1)
+    matrices = {
+        group: _matrix(count, slots, (len(sizes), options.num_graphs)) for group, count in counts.items()
+    }
+    num_real = {group: matrix.sum(1).tolist() for group, matrix in matrices.items()}
+    num_real[GRAPHS] = sizes.tolist()
+    _check_fit(table, batches, num_real, options)
+    padded = _padded(matrices, sizes, options)
+    padded[GRAPHS] = torch.ones(len(sizes), options.num_graphs, dtype=torch.long)
+    rows = {group: spans(table.starts[group][graphs], count) for group, count in counts.items()}
+    rows[GRAPHS] = table.places[graphs]
+    ptr = {group: torch.nn.functional.pad(matrix.cumsum(1), (1, 0)) for group, matrix in padded.items()}
     steps = {i: _steps(table, i, graphs, slots, ptr) for i in table.shifts}
-    per_batch = (
-        {group: _rows(table.starts[group][graphs], counts[group], slots[0], len(sizes)) for group in counts},
-        _unbind(ptr),
-        _unbind({group: _spread(numbers, padded[group]) for group in followed}),
-        _unbind(steps),
-        _unbind({i: _offsets(table.schema.fields[i], step, padded, options) for i, step in steps.items()}),
-    )
-    split = table.places[graphs].split(sizes.tolist())
-    return [
-        Prepared(split[i], *({key: values[i] for key, values in part.items()} for part in per_batch))
-        for i in range(len(sizes))
-    ]
+    offsets = {i: _offsets(table.schema.fields[i], step, padded, options) for i, step in steps.items()}
+    numbers = torch.arange(options.num_graphs).expand(len(sizes), -1)
+    graph_of = {group: _spread(numbers, padded[group]) for group in followed}
+    return Layout(num_real, rows, ptr, graph_of, steps, offsets)
 
 
-def check_fit(table: GraphTable, batches: Sequence[Tensor], options: FixedSizeOptions) -> None:
+def _matrix(values: Tensor, slots: tuple[Tensor, Tensor], shape: tuple[int, ...]) -> Tensor:
+    """Values of real graphs, each in the slot of its graph; 0 for padding graphs."""
+    matrix = torch.zeros(shape, dtype=torch.long)
+    matrix[slots] = values
+    return matrix
+
+
+def _check_fit(
+    table: GraphTable,
+    batches: Sequence[Tensor],
+    num_real: dict[Group, list[int]],
+    options: FixedSizeOptions,
+) -> None:
     """Raises if a batch has more graphs, nodes or edges than fit beside the padding."""
-    most_graphs = max(len(batch) for batch in batches)
-    if most_graphs >= options.num_graphs:
-        raise ValueError(
-            f"A batch of {most_graphs} graphs does not fit: num_graphs={options.num_graphs} leaves room "
-            f"for {options.num_graphs - 1}, one being reserved for padding. Raise num_graphs or make smaller "
-            "batches."
-        )
-    for group in table.counts:
-        totals = _totals(table, group, batches)
-        if int(totals.max()) > largest_fill(group, options):
-            _raise_too_large(table, group, batches[int(totals.argmax())], options)
+    for group, totals in num_real.items():
+        most = max(totals)
+        if most <= largest_fill(group, options):
+            continue
+        if group == GRAPHS:
+            raise ValueError(
+                f"A batch of {most} graphs does not fit: num_graphs={options.num_graphs} leaves room for "
+                f"{options.num_graphs - 1}, one being reserved for padding. Raise num_graphs or make smaller "
+                "batches."
+            )
+        _raise_too_large(table, group, batches[totals.index(most)], options)
 
 
-def fits(table: GraphTable, batches: Sequence[Tensor], options: FixedSizeOptions) -> bool:
-    """Whether all batches have no more nodes and edges than fit beside the padding."""
-    return all(
-        int(_totals(table, group, batches).max()) <= largest_fill(group, options) for group in table.counts
-    )
-
-
-def _totals(table: GraphTable, group: Group, batches: Sequence[Tensor]) -> Tensor:
-    """The real nodes or edges of each batch, ``[M]``."""
-    sizes = torch.tensor([len(batch) for batch in batches])
-    batch_of = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
-    counts = table.counts[group][torch.cat(list(batches))]
-    return torch.zeros(len(sizes), dtype=torch.long).index_add_(0, batch_of, counts)
+def fits(table: GraphTable, graphs: Tensor, options: FixedSizeOptions) -> bool:
+    """Whether a batch of the graphs at these positions has no more nodes and edges than fit beside padding."""
+    return all(int(table.counts[g][graphs].sum()) <= largest_fill(g, options) for g in table.counts)
 
 
 def largest_fill(group: Group, options: FixedSizeOptions) -> int:
-    """How many real nodes or edges of a type a batch can hold: one node is always padding."""
+    """How many real nodes, edges or graphs a batch can hold: one node and one graph are always padding."""
+    if group == GRAPHS:
+        return options.num_graphs - 1
     return options.budget(group) - (1 if group[0] == NODE else 0)
 
 
@@ -130,20 +137,21 @@ def _advice(group: Group, total: int, options: FixedSizeOptions) -> str:
     )
 
 
-def _padded(
-    counts: dict[Group, Tensor], slots: tuple[Tensor, Tensor], sizes: Tensor, options: FixedSizeOptions
-) -> dict[Group, Tensor]:
-    """The rows of every graph of every batch, padding graphs included, ``[M, P]`` for each group.
+def _padded(counts: dict[Group, Tensor], sizes: Tensor, options: FixedSizeOptions) -> dict[Group, Tensor]:
+    """The rows of every graph with padding graphs included, ``[M, P]`` for each group.
 
     Padding is split evenly over the padding graphs, the first ones taking the remainder. Where there are
     fewer padding nodes than padding graphs, the last graphs stay empty and carry no edges either.
+
+    Args:
+        counts: The rows of real graphs, ``[M, P]`` for each group.
+        sizes: The number of real graphs in each batch, ``[M]``.
+        options: The fixed size.
     """
     place = torch.arange(options.num_graphs) - sizes.unsqueeze(1)
     num_padding = options.num_graphs - sizes
     padded, with_nodes = {}, {}
-    for group, count in sorted(counts.items(), key=lambda item: item[0][0] != NODE):
-        matrix = torch.zeros(len(sizes), options.num_graphs, dtype=torch.long)
-        matrix[slots] = count
+    for group, matrix in sorted(counts.items(), key=lambda item: item[0][0] != NODE):
         spare = options.budget(group) - matrix.sum(1)
         if group[0] == NODE:
             carriers = num_padding
@@ -157,20 +165,9 @@ def _padded(
     return padded
 
 
-def _ptr(counts: Tensor) -> Tensor:
-    return torch.nn.functional.pad(counts.cumsum(1), (1, 0))
-
-
 def _spread(values: Tensor, counts: Tensor) -> Tensor:
     """Repeats each graph's value for each of its rows: ``[M, P]`` to ``[M, N]``."""
     return torch.repeat_interleave(values.reshape(-1), counts.reshape(-1)).view(len(counts), -1)
-
-
-def _rows(starts: Tensor, counts: Tensor, batch_of: Tensor, num_batches: int) -> tuple[Tensor, ...]:
-    """The table's rows of all graphs, one tensor for each batch."""
-    rows = spans(starts, counts)
-    totals = torch.zeros(num_batches, dtype=torch.long).index_add_(0, batch_of, counts)
-    return rows.split(totals.tolist())
 
 
 def _steps(
@@ -182,24 +179,17 @@ def _steps(
         return torch.stack([ptr[end][:, :-1] for end in end_points(field.store)], dim=1)
     if shift is None:
         return ptr[NODE, field.store][:, :-1]
-    first = next(iter(ptr.values()))
-    matrix = torch.zeros(len(first), first.size(1) - 1, shift.size(1), dtype=torch.long)
-    matrix[slots] = shift[graphs]
-    moved = (matrix.cumsum(1) - matrix).transpose(1, 2)
-    return moved.squeeze(1) if shift.size(1) == 1 else moved
+    num_batches, num_graphs = ptr[GRAPHS].size(0), ptr[GRAPHS].size(1) - 1
+    matrix = _matrix(shift[graphs], slots, (num_batches, num_graphs, shift.size(1)))
+    steps = (matrix.cumsum(1) - matrix).transpose(1, 2)
+    return steps.squeeze(1) if shift.size(1) == 1 else steps
 
 
 def _offsets(field: Field, steps: Tensor, padded: dict[Group, Tensor], options: FixedSizeOptions) -> Tensor:
-    """The same for each row of the batch, ``[M, N]`` or ``[M, 2, N]``."""
+    """The steps, for each row of each batch: ``[M, N]`` or ``[M, 2, N]``."""
     if field.level == GRAPH:
         # An empty padding graph begins behind the last node.
-        last = options.total_num_nodes - 1
-        return steps.clamp(max=last).repeat_interleave(field.rows, dim=-1)
-    counts = padded[field.group]
+        return steps.clamp(max=options.total_num_nodes - 1).repeat_interleave(field.rows, dim=-1)
     if steps.dim() == 2:
-        return _spread(steps, counts)
-    return torch.stack([_spread(side, counts) for side in steps.unbind(1)], dim=1)
-
-
-def _unbind(parts: dict[Any, Tensor]) -> dict[Any, tuple[Tensor, ...]]:
-    return {key: part.unbind(0) for key, part in parts.items()}
+        return _spread(steps, padded[field.group])
+    return torch.stack([_spread(side, padded[field.group]) for side in steps.unbind(1)], dim=1)
