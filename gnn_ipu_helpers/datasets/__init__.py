@@ -11,17 +11,12 @@ from typing import Callable
 
 import torch_geometric.datasets as pyg
 
-from . import catalogue, images, real
+from . import recipes
 from .errors import DatasetError
-from .loading import Recipe, load_graphs, obtain
+from .images import FashionMNIST
+from .loading import load_graphs, obtain
 from .locate import PathLike, default_root
 from .origin import describe
-from .standins import citations, classes
-from .standins.aromatics import make_aromatics
-from .standins.folds import make_folds
-from .standins.garments import make_garments
-from .standins.molecules import read_molecules
-from .standins.movies import make_movies
 
 __all__ = [
     "DatasetError",
@@ -36,20 +31,6 @@ __all__ = [
     "qm9",
 ]
 
-# What TUDataset tells of its columns.
-_MUTAG_WIDTHS = {
-    "num_node_attributes": 0,
-    "num_node_labels": 7,
-    "num_edge_attributes": 0,
-    "num_edge_labels": 4,
-}
-_PROTEINS_WIDTHS = {
-    "num_node_attributes": 1,
-    "num_node_labels": 3,
-    "num_edge_attributes": 0,
-    "num_edge_labels": 0,
-}
-
 
 def cora(
     transform: Callable | None = None,
@@ -60,7 +41,7 @@ def cora(
 
     x `[2708, 1433]`, edge_index `[2, 10556]`, y `[2708]`, train_mask, val_mask and test_mask `[2708]`.
     """
-    return load_graphs(_planetoid(catalogue.CORA, citations.CORA), transform, pre_transform, root)
+    return load_graphs(recipes.CORA, transform, pre_transform, root)
 
 
 def pubmed(
@@ -72,7 +53,7 @@ def pubmed(
 
     x `[19717, 500]`, edge_index `[2, 88648]`, y `[19717]`, train_mask, val_mask and test_mask `[19717]`.
     """
-    return load_graphs(_planetoid(catalogue.PUBMED, citations.PUBMED), transform, pre_transform, root)
+    return load_graphs(recipes.PUBMED, transform, pre_transform, root)
 
 
 def mutag(
@@ -84,7 +65,7 @@ def mutag(
 
     Each has x `[n, 7]`, edge_index `[2, e]`, edge_attr `[e, 4]` and y `[1]`, with n <= 28 and e <= 66.
     """
-    return load_graphs(_tu(catalogue.MUTAG, make_aromatics, _MUTAG_WIDTHS), transform, pre_transform, root)
+    return load_graphs(recipes.MUTAG, transform, pre_transform, root)
 
 
 def proteins(
@@ -96,7 +77,7 @@ def proteins(
 
     Each has x `[n, 3]`, edge_index `[2, e]` and y `[1]`, with 4 <= n <= 620 and e <= 2098.
     """
-    return load_graphs(_tu(catalogue.PROTEINS, make_folds, _PROTEINS_WIDTHS), transform, pre_transform, root)
+    return load_graphs(recipes.PROTEINS, transform, pre_transform, root)
 
 
 def imdb(
@@ -109,13 +90,7 @@ def imdb(
     Every node type has x `[num_nodes, 3066]`, movies also y and the masks of a 400/400/3478 split. Four edge
     types: movie to director (4278 edges) and movie to actor (12828 edges), both ways.
     """
-    recipe = Recipe(
-        catalogue.IMDB,
-        _reader(catalogue.IMDB, real.IMDB),
-        real.IMDB.fetch,
-        lambda: classes.IMDB(make_movies()),
-    )
-    return load_graphs(recipe, transform, pre_transform, root)
+    return load_graphs(recipes.IMDB, transform, pre_transform, root)
 
 
 def qm9(
@@ -128,56 +103,20 @@ def qm9(
     Each has x `[n, 11]`, z `[n]`, pos `[n, 3]`, edge_index `[2, e]`, edge_attr `[e, 4]`, y `[1, 19]` (the
     HOMO-LUMO gap in eV in column 4), name, smiles and idx `[1]`; n <= 29. `describe` says which part it is.
     """
-    recipe = Recipe(
-        catalogue.QM9,
-        _reader(catalogue.QM9, real.QM9),
-        real.QM9.fetch,
-        lambda: classes.QM9(*read_molecules()),
-    )
-    return load_graphs(recipe, transform, pre_transform, root)
+    return load_graphs(recipes.QM9, transform, pre_transform, root)
 
 
 def fashion_mnist(
     transform: Callable | None = None,
     pre_transform: Callable | None = None,
     root: PathLike | None = None,
-) -> tuple[images.FashionMNIST, images.FashionMNIST]:
+) -> tuple[FashionMNIST, FashionMNIST]:
     """FashionMNIST as two torch datasets, 60000 training and 10000 test images.
 
     An item is a pair of an image, float32 `[1, 28, 28]` between 0 and 1, and its label, an int from 0 to 9.
     `transform` gets one image on each access, `pre_transform` all of a dataset, `[n, 1, 28, 28]`, once.
     """
-    entry = catalogue.FASHION_MNIST
-    recipe = Recipe(entry, images.read_idx_folder, images.fetch_idx_files, make_garments)
-    arrays, origin = obtain(recipe, root)
-    train, test = (
-        images.FashionMNIST(*arrays[start : start + 2], origin, transform, pre_transform) for start in (0, 2)
-    )
+    arrays, origin = obtain(recipes.FASHION_MNIST, root)
+    train = FashionMNIST(*arrays[:2], origin, transform, pre_transform)
+    test = FashionMNIST(*arrays[2:], origin, transform, pre_transform)
     return train, test
-
-
-def _planetoid(entry: catalogue.Entry, figures: citations.Recipe) -> Recipe:
-    def fetch(folder):
-        real.Planetoid.fetch(folder, name=entry.name, split="public")
-
-    def make():
-        return classes.Planetoid(entry.name, citations.make_citations(figures))
-
-    return Recipe(entry, _reader(entry, real.Planetoid, entry.name), fetch, make)
-
-
-def _tu(entry: catalogue.Entry, make_graphs: Callable, widths: dict[str, int]) -> Recipe:
-    def fetch(folder):
-        real.TUDataset.fetch(folder, name=entry.name, cleaned=False)
-
-    def make():
-        return classes.TUDataset(entry.name, make_graphs(), widths)
-
-    return Recipe(entry, _reader(entry, real.TUDataset, entry.name), fetch, make)
-
-
-def _reader(entry: catalogue.Entry, dataset_class: type, *args) -> Callable:
-    def build(raw_dir, processed_dir):
-        return dataset_class(raw_dir, processed_dir, *args)
-
-    return lambda folder: real.load_real(entry, build, folder)

@@ -13,7 +13,7 @@ from .catalogue import FASHION_MNIST
 from .download import fetch_url
 from .locate import find_file
 from .origin import Origin
-from .raw_files import check_raw_files, read_idx
+from .raw_files import read_checked
 
 CLASSES = (
     "T-shirt/top",
@@ -75,8 +75,8 @@ def fetch_idx_files(folder: Path) -> None:
 
 def read_idx_folder(folder: Path) -> tuple[np.ndarray, ...]:
     """Training images and labels, test images and labels: uint8 `[n, 28, 28]` and `[n]` each."""
-    check_raw_files(FASHION_MNIST, folder)
-    return tuple(read_idx(find_file(folder, name)) for name in FASHION_MNIST.files)
+    files = FASHION_MNIST.files.items()
+    return tuple(read_checked(FASHION_MNIST, find_file(folder, name), shape) for name, shape in files)
 
 
 def _to_float(images: Tensor) -> Tensor:

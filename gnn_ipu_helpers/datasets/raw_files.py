@@ -20,19 +20,20 @@ def check_raw_files(entry: Entry, folder: Path) -> None:
     """Raise a `DatasetError` that names the first file whose content is not what the dataset should have."""
     for name, expected in entry.files.items():
         if expected is not None:
-            check_shape(entry, find_file(folder, name), expected)
+            read_checked(entry, find_file(folder, name), expected)
 
 
-def check_shape(entry: Entry, path: Path, expected: tuple[int, ...]) -> None:
-    """Raise a `DatasetError` unless the file can be read and its content has the expected shape."""
+def read_checked(entry: Entry, path: Path, expected: tuple[int, ...]) -> np.ndarray:
+    """The file's content; a `DatasetError` if it cannot be read or its shape is not the expected one."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # old pickles name modules that SciPy and NumPy have moved
-            found = _shape(path)
+            content = _read(path)
     except Exception as error:
         raise damaged(entry, path, f"it cannot be read ({type(error).__name__}: {error})") from error
-    if found != expected:
-        raise damaged(entry, path, f"its content has shape {list(found)}, expected {list(expected)}")
+    if tuple(content.shape) != expected:
+        raise damaged(entry, path, f"its content has shape {list(content.shape)}, expected {list(expected)}")
+    return content
 
 
 def damaged(entry: Entry, path: Path, why: str) -> DatasetError:
@@ -58,23 +59,22 @@ def read_idx(path: Path) -> np.ndarray:
     return values.reshape(shape)
 
 
-def _shape(path: Path) -> tuple[int, ...]:
+def _read(path: Path):
+    """Content of any raw file, with a `shape`."""
     if path.name.startswith("ind.") and path.suffix != ".index":
         with open(path, "rb") as file:
             content = pickle.load(file, encoding="latin1")
-        return (len(content),) if isinstance(content, dict) else tuple(content.shape)
+        return np.array(list(content)) if isinstance(content, dict) else content
     if path.suffix in (".txt", ".index"):
-        return np.loadtxt(path, delimiter=",").shape
+        return np.loadtxt(path, delimiter=",")
     if path.suffix == ".npy":
-        return np.load(path).shape
-    if path.suffix == ".npz":
-        return _npz_shape(path)
-    return read_idx(path).shape
+        return np.load(path)
+    return _read_npz(path) if path.suffix == ".npz" else read_idx(path)
 
 
-def _npz_shape(path: Path) -> tuple[int, ...]:
+def _read_npz(path: Path) -> np.ndarray:
     with open(path, "rb") as file, np.load(file) as arrays:
         content = {name: arrays[name] for name in arrays.files}
-    if "shape" in content:  # a SciPy sparse matrix
-        return tuple(int(size) for size in content["shape"])
-    return (sum(len(array) for array in content.values()),)
+    if "shape" in content:  # a SciPy sparse matrix, of which only the shape is of interest
+        return np.broadcast_to(0, tuple(content["shape"].tolist()))
+    return np.concatenate(list(content.values()))

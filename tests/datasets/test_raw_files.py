@@ -9,7 +9,7 @@ import torch
 
 from gnn_ipu_helpers import datasets
 from gnn_ipu_helpers.datasets import catalogue
-from gnn_ipu_helpers.datasets.raw_files import check_shape, read_idx
+from gnn_ipu_helpers.datasets.raw_files import read_checked, read_idx
 
 
 def truncate(path):
@@ -59,29 +59,29 @@ def test_any_number_of_molecules_is_welcome(qm9_root):
 def test_pickles_of_another_shape_or_truncated(tmp_path):
     path = tmp_path / "ind.cora.x"
     path.write_bytes(pickle.dumps(np.zeros((140, 1433))))
-    check_shape(catalogue.CORA, path, (140, 1433))
+    read_checked(catalogue.CORA, path, (140, 1433))
     with pytest.raises(datasets.DatasetError, match=r"ind.cora.x.*shape \[140, 1433\], expected \[60, 500\]"):
-        check_shape(catalogue.CORA, path, (60, 500))
+        read_checked(catalogue.CORA, path, (60, 500))
     truncate(path)
     with pytest.raises(datasets.DatasetError, match="ind.cora.x.*cannot be read"):
-        check_shape(catalogue.CORA, path, (140, 1433))
+        read_checked(catalogue.CORA, path, (140, 1433))
 
 
 def test_archives_of_arrays(tmp_path):
     path = tmp_path / "train_val_test_idx.npz"
     np.savez(path, train_idx=np.arange(3), val_idx=np.arange(4))
-    check_shape(catalogue.IMDB, path, (7,))
+    read_checked(catalogue.IMDB, path, (7,))
     truncate(path)
     with pytest.raises(datasets.DatasetError, match="train_val_test_idx.npz"):
-        check_shape(catalogue.IMDB, path, (7,))
+        read_checked(catalogue.IMDB, path, (7,))
 
 
 def test_sparse_matrices_count_by_their_stated_shape(tmp_path):
     path = tmp_path / "adjM.npz"
     np.savez(path, shape=np.array([5, 6]), data=np.ones(2))
-    check_shape(catalogue.IMDB, path, (5, 6))
+    read_checked(catalogue.IMDB, path, (5, 6))
     with pytest.raises(datasets.DatasetError, match="adjM.npz"):
-        check_shape(catalogue.IMDB, path, (6, 6))
+        read_checked(catalogue.IMDB, path, (6, 6))
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
@@ -97,4 +97,4 @@ def test_idx_files_that_are_none_or_cut_short(tmp_path, content):
     path = tmp_path / "t10k-images-idx3-ubyte"
     path.write_bytes(content)
     with pytest.raises(datasets.DatasetError, match="t10k-images-idx3-ubyte"):
-        check_shape(catalogue.FASHION_MNIST, path, (3, 4))
+        read_checked(catalogue.FASHION_MNIST, path, (3, 4))

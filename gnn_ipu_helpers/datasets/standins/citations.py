@@ -12,7 +12,7 @@ from .draws import Draws, Grouped, long_tail, shuffled_labels
 from .topics import draw_words
 
 
-class Recipe(NamedTuple):
+class Figures(NamedTuple):
     """Figures of the original, and how clearly links and words speak of the class (in percent)."""
 
     seed: int
@@ -25,7 +25,7 @@ class Recipe(NamedTuple):
     has_weights: bool
 
 
-CORA = Recipe(
+CORA = Figures(
     seed=1,
     class_sizes=(351, 217, 418, 818, 426, 298, 180),
     num_links=5278,
@@ -35,7 +35,7 @@ CORA = Recipe(
     topic_percent=22,
     has_weights=False,
 )
-PUBMED = Recipe(
+PUBMED = Figures(
     seed=2,
     class_sizes=(4103, 7739, 7875),
     num_links=44324,
@@ -48,19 +48,19 @@ PUBMED = Recipe(
 _NUM_TRAIN_PER_CLASS, _NUM_VAL, _NUM_TEST = 20, 500, 1000
 
 
-def make_citations(recipe: Recipe) -> Data:
+def make_citations(figures: Figures) -> Data:
     """One graph with x `[n, num_words]`, edge_index `[2, 2 * num_links]`, y and three masks `[n]`."""
-    draws = Draws(recipe.seed)
-    labels = _training_first(shuffled_labels(draws, list(recipe.class_sizes)), len(recipe.class_sizes))
-    edge_index = draw_links(draws, labels, recipe.num_links, recipe.same_class_percent)
-    shortest, longest = recipe.words
+    draws = Draws(figures.seed)
+    labels = _training_first(shuffled_labels(draws, list(figures.class_sizes)), len(figures.class_sizes))
+    edge_index = draw_links(draws, labels, figures.num_links, figures.same_class_percent)
+    shortest, longest = figures.words
     lengths = shortest + draws.below(longest - shortest + 1, len(labels))
-    counts = draw_words(draws, labels, lengths, recipe.num_words, recipe.topic_percent)
-    features = _weigh(counts) if recipe.has_weights else (counts > 0).astype(np.float32)
+    counts = draw_words(draws, labels, lengths, figures.num_words, figures.topic_percent)
+    features = _weigh(counts) if figures.has_weights else (counts > 0).astype(np.float32)
     data = Data(
         x=torch.from_numpy(features), edge_index=torch.from_numpy(edge_index), y=torch.from_numpy(labels)
     )
-    stops = np.cumsum([_NUM_TRAIN_PER_CLASS * len(recipe.class_sizes), _NUM_VAL])
+    stops = np.cumsum([_NUM_TRAIN_PER_CLASS * len(figures.class_sizes), _NUM_VAL])
     node = torch.arange(len(labels))
     data.train_mask = node < int(stops[0])
     data.val_mask = (node >= int(stops[0])) & (node < int(stops[1]))
