@@ -72,7 +72,7 @@ class SubgraphSource(BatchSource):
             sample = self.sample(items)
         table = self.table(sample, entry.number)
         whole = torch.tensor([0])
-        if fits(table, [whole], options):
+        if fits(table, whole, options):
             trimmed = nothing_trimmed(table, whole)
         elif self.over_size == OverSizeStrategy.Skip:
             return None
