@@ -23,7 +23,6 @@ class Hint(NamedTuple):
 _SIZE = "the size of the result is read from the data"
 _SELECTS = "how many rows remain depends on the data, so the result has no fixed size"
 _VALUE = "a tensor's value is read back into Python, which the device cannot do while its graph runs"
-_HOST = "this runs on the host, in Python, and cannot become part of the device's graph"
 
 _SELF_LOOPS = Hint(
     "existing self-loops are removed before new ones are added, so the number of edges depends on the data",
@@ -214,12 +213,11 @@ _BY_OPERATION = {
         "how often the loop runs depends on the data",
         "use a constant, such as a size known when the model is built, and mask the rest with torch.where",
     ),
-    "try": Hint(_HOST, "move the try block out of forward"),
     "sparse": Hint(
         "a sparse tensor's number of entries is not part of its shape", "use edge_index and edge_weight"
     ),
-    "host": Hint(
-        _HOST,
+    "untraceable": Hint(
+        "the tracer cannot take this into the graph",
         "move the call out of forward, into the dataset or after the model, or write it with torch functions",
     ),
 }
@@ -244,7 +242,7 @@ def finding_at(origin: Origin, hint: Hint, operation: str, name: str | None = No
         file=shown(user.file),
         line=user.line,
         source=user.source,
-        reason=hint.reason.format(name=name or operation),
+        reason=hint.reason.format(name=name or operation) + (f": {origin.detail}" if origin.detail else ""),
         remedy=hint.remedy.format(name=name or operation),
         cause=cause and dataclasses.replace(cause, file=shown(cause.file)),
     )

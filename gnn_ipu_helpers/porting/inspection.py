@@ -28,12 +28,13 @@ class Origin:
     """A place where a size or value enters the graph that only the data decide.
 
     `operation` is the name of the call, `frames` its stack (outermost first), `modules` the classes of the
-    modules around it (outermost first).
+    modules around it (outermost first), `detail` what the tracer says about it where nobody knows better.
     """
 
     operation: str
     frames: list[Place]
     modules: list[type]
+    detail: str = ""
 
 
 def dynamic_origins(graph_module: torch.fx.GraphModule) -> Iterator[Origin]:

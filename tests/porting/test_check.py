@@ -185,3 +185,16 @@ def test_an_old_torch_is_told_and_nothing_is_looked_at(monkeypatch):
     assert report.findings == []
     assert "2.6" in str(report)
     assert "2.0.1" in str(report)
+
+
+def test_what_the_tracer_cannot_follow_is_told_in_its_own_words():
+    class Opens(nn.Module):
+        def forward(self, x):
+            with open(__file__) as file:
+                return x * len(file.read())
+
+    (finding,) = check(Opens().eval(), given.x).findings
+
+    assert finding.operation == "untraceable"
+    assert finding.source == "with open(__file__) as file:"
+    assert "open" in finding.reason
