@@ -12,7 +12,7 @@ from torch_geometric.data import Batch, Data
 from .options import FixedSizeOptions
 from .padding import GRAPHS, Layout, lay_out
 from .schema import EDGE, GRAPH, NODE, Field, Group, Schema, StoreKey, infer_schema
-from .table import Column, GraphTable, check_edges, graph_rows
+from .table import Column, GraphTable, Picked, check_edges, graph_rows
 
 # PyG's Data lists these attributes first, then the others by name.
 _FIRST_KEYS = ("x", "edge_index", "edge_attr", "y", "pos")
@@ -212,7 +212,7 @@ def _group(field: Field) -> Group:
 
 
 class _Target:
-    """Where one attribute goes in every batch: what does not change from batch to batch is worked out once."""
+    """Where one attribute goes in every batch; what is the same for all batches is worked out once."""
 
     def __init__(self, field: Field, options: FixedSizeOptions) -> None:
         self.store, self.name = field.store, field.name
@@ -232,6 +232,8 @@ class _Target:
         numbers = [number * field.rows for number in layout.num_real[self._group]]
         if field.dtype is None:
             return [[column[row] for row in part.tolist()] for part in rows.split(numbers)]
+        if isinstance(column, Picked):
+            return [column.index_select(field.dim, part) for part in rows.split(numbers)]
         if field.dim == 1 and column.dim() == 2:
             # Twice as fast as along the second dimension.
             values = torch.stack([side.index_select(0, rows) for side in column])
@@ -243,6 +245,8 @@ class _Target:
         """The real values of one batch, and padding."""
         if self._field.dtype is None:
             return real + [self._pad_object] * (self._length - len(real))
+        if isinstance(real, Picked):
+            return real.padded(self._length, self._pad_value)
         padding = [*self._behind, self._length - real.size(self._field.dim)]
         if offsets is None:
             return torch.constant_pad_nd(real, padding, self._pad_value)

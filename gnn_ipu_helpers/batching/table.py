@@ -25,7 +25,7 @@ from .schema import (
 
 
 class Picked(NamedTuple):
-    """Some rows of a column, not copied yet: to a reader like a tensor that holds just them.
+    """Some rows of a column, which are only copied when a batch is filled.
 
     Args:
         column: All rows, along dimension 0.
@@ -35,21 +35,17 @@ class Picked(NamedTuple):
     column: Tensor
     rows: Tensor
 
-    def index_select(self, dim: int, rows: Tensor) -> Tensor:
+    def index_select(self, dim: int, rows: Tensor) -> Picked:
         """Some of these rows, given by their positions among them."""
-        return self.column.index_select(dim, self.rows[rows])
+        return self._replace(rows=self.rows[rows])
 
-    def size(self, dim: int) -> int:
-        """How many rows are meant."""
-        return self.rows.size(0)
-
-    def dim(self) -> int:
-        """How many dimensions the column has."""
-        return self.column.dim()
-
-    def new_zeros(self, shape: Sequence[int]) -> Tensor:
-        """Zeros of the column's dtype."""
-        return self.column.new_zeros(shape)
+    def padded(self, length: int, value: float) -> Tensor:
+        """The rows, and behind them a value up to the length."""
+        filled = self.column.new_empty((length, *self.column.shape[1:]))
+        num_rows = self.rows.size(0)
+        torch.index_select(self.column, 0, self.rows, out=filled[:num_rows])
+        filled[num_rows:] = value
+        return filled
 
 
 Column = Union[Tensor, Picked, List[Any]]
