@@ -1,11 +1,10 @@
-"""Layers with one weight per type: where PyG sorts or selects rows by type, compute all and choose by
-type."""
+"""Layers with one weight per type: where PyG sorts or selects rows by type, choose results by type."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import FiLMConv, HeteroLinear, MFConv, RGATConv, RGCNConv
+from torch_geometric.nn import FiLMConv, HeteroLinear, HGTConv, MFConv, RGATConv, RGCNConv
 from torch_geometric.utils import degree, softmax
 
 from .scope import replaces_method
@@ -18,6 +17,22 @@ def hetero_linear(self, x: Tensor, type_vec: Tensor) -> Tensor:
     for kind in range(self.num_types):
         out = torch.where((type_vec == kind).unsqueeze(-1), x @ self.weight[kind], out)
     return out if self.bias is None else out + self.bias[type_vec]
+
+
+@replaces_method(HGTConv, "_construct_src_node_feat")
+def hgt_sources(self, k_dict, v_dict, edge_index_dict) -> tuple[Tensor, Tensor, dict]:
+    """`(keys, values, offset)` of the sources of every edge type, the first two [N, H, F] one type after the
+    other: the number of rows of each type is known, so that each meets its own weights only."""
+    shape = (self.heads, len(self.edge_types), *self.k_rel.weight.shape[1:])
+    key_weight, value_weight = self.k_rel.weight.view(shape), self.v_rel.weight.view(shape)
+    keys, values, offset, start = [], [], {}, 0
+    for edge_type in edge_index_dict:
+        source, number = edge_type[0], self.edge_types_map[edge_type]
+        keys.append(torch.einsum("nhi,hio->nho", k_dict[source], key_weight[:, number]))
+        values.append(torch.einsum("nhi,hio->nho", v_dict[source], value_weight[:, number]))
+        offset[edge_type] = start
+        start += k_dict[source].size(0)
+    return torch.cat(keys), torch.cat(values), offset
 
 
 @replaces_method(MFConv)
