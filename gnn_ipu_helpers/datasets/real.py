@@ -67,6 +67,11 @@ class IMDB(_Placed, pyg.IMDB):
 class QM9(_Placed, pyg.QM9):
     """PyG's QM9 over `qm9_v3.pt`, whether or not RDKit is installed."""
 
+    def __init__(self, raw_dir: Path, processed_dir: Path):
+        super().__init__(raw_dir, processed_dir)
+        if isinstance(self._data, dict):  # PyG 2.4 does not turn back what its `save` writes
+            self.data = Data.from_dict(self._data)
+
     @property
     def raw_file_names(self):
         return ["qm9_v3.pt"]
