@@ -6,6 +6,7 @@ import functools
 import logging
 import os
 import shutil
+import warnings
 from typing import Callable
 
 import torch
@@ -16,7 +17,8 @@ _VARIABLE = "GNN_IPU_COMPILER"
 
 
 @functools.lru_cache(maxsize=None)
-def _has_cpp_compiler() -> bool:
+def has_cpp_compiler() -> bool:
+    """Whether there is one; says once if there is not."""
     found = any(shutil.which(name) for name in (os.environ.get("CXX"), "g++", "clang++", "cl") if name)
     if not found:
         logging.getLogger("poptorch").warning(
@@ -31,14 +33,16 @@ def compiler_name() -> str:
     forced = os.environ.get(_VARIABLE, "")
     if forced not in ("", "inductor", "unfused"):
         raise Error(f"{_VARIABLE} must be 'inductor' or 'unfused' (got {forced!r}).")
-    return forced or ("inductor" if _has_cpp_compiler() else "unfused")
+    return forced or ("inductor" if has_cpp_compiler() else "unfused")
 
 
 def compile_graph(name: str, graph_module: torch.fx.GraphModule, example_inputs: list) -> Callable:
     """Compile a traced graph, forward and backward, with the compiler of this name."""
     if name == "unfused":
         return torch._dynamo.lookup_backend("aot_eager")(graph_module, example_inputs)
-    from torch._inductor.compile_fx import compile_fx
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # torch's own, on import
+        from torch._inductor.compile_fx import compile_fx
 
     # Eager's random numbers, so that a seed gives the same dropout compiled and not.
     return compile_fx(graph_module, example_inputs, config_patches={"fallback_random": True})

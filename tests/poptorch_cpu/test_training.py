@@ -11,6 +11,7 @@ from torch_geometric.nn import GINConv, HeteroConv, HGTConv, SAGEConv, global_ad
 
 from gnn_ipu_helpers import compile_count
 from gnn_ipu_helpers import poptorch_cpu as poptorch
+from gnn_ipu_helpers.poptorch_cpu import compilers
 
 from .models import GCN, Classifier, classified
 from .side_by_side import assert_same_weights, assert_trains_like_eager, loss_of
@@ -243,11 +244,34 @@ def test_frozen_parameters_stay(graph):
     assert all(torch.equal(frozen[name], value) for name, value in model.first.state_dict().items())
 
 
-@pytest.mark.parametrize("name", ["GCN with dropout", "HGTConv"])
-def test_inductor_trains_like_eager(name, graph, monkeypatch):
+def test_inductor_trains_like_eager(graph, monkeypatch):
     monkeypatch.setenv("GNN_IPU_COMPILER", "inductor")
-    if name == "HGTConv":
-        model = _HeteroWithLoss(HETEROGENEOUS["HGTConv"]())
-        assert_trains_like_eager(model, *_hetero_inputs())
-    else:
-        assert_trains_like_eager(GCN(dropout=0.5), *graph)
+    assert_trains_like_eager(GCN(dropout=0.5), *graph)
+
+
+def test_inductor_takes_inputs_in_any_memory_layout(monkeypatch):
+    monkeypatch.setenv("GNN_IPU_COMPILER", "inductor")
+    model = Classifier().eval()
+    inferred = poptorch.inferenceModel(model)
+    x, y = classified(6)
+    torch.testing.assert_close(inferred(x, y), model(x, y))
+    transposed = torch.randn(5, 6).t()
+    torch.testing.assert_close(inferred(transposed, y), model(transposed, y))
+
+
+def test_compiler_that_does_not_exist_is_refused(monkeypatch):
+    monkeypatch.setenv("GNN_IPU_COMPILER", "gcc")
+    with pytest.raises(poptorch.Error, match="'inductor' or 'unfused' .got 'gcc'"):
+        poptorch.trainingModel(Classifier())(*classified(4))
+
+
+def test_without_a_cpp_compiler_the_graph_runs_unfused_and_says_so_once(monkeypatch, caplog):
+    monkeypatch.delenv("GNN_IPU_COMPILER")
+    monkeypatch.setattr(compilers.shutil, "which", lambda name: None)
+    compilers.has_cpp_compiler.cache_clear()
+    try:
+        for _ in range(2):
+            poptorch.trainingModel(Classifier())(*classified(4))
+    finally:
+        compilers.has_cpp_compiler.cache_clear()
+    assert caplog.text.count("No C++ compiler found") == 1
