@@ -128,10 +128,11 @@ class AsynchronousDataAccessor:
         return batches if self._rebatched_size is None else rebatched(batches, self._rebatched_size)
 
 
-def rebatched(batches: Iterator, size: int) -> Iterator:
-    """Cut and join batches along dimension 0 to batches of ``size``; an incomplete last one is dropped."""
+def rebatched(batches: Iterator, size: int, drop_last: bool = True) -> Iterator:
+    """Cut and join batches on dimension 0 to batches of ``size``; an incomplete last one may be dropped."""
     pending: list[list[torch.Tensor]] = []
     held = 0
+    structure = None
     for batch in batches:
         leaves, structure = pytree.tree_flatten(batch)
         pending.append(leaves)
@@ -141,3 +142,5 @@ def rebatched(batches: Iterator, size: int) -> Iterator:
             yield pytree.tree_unflatten([leaf[:size] for leaf in joined], structure)
             held -= size
             pending = [[leaf[size:] for leaf in joined]]
+    if held and not drop_last:
+        yield pytree.tree_unflatten([torch.cat(parts) for parts in zip(*pending)], structure)

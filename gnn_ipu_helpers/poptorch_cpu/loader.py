@@ -76,6 +76,7 @@ class DataLoader(TorchDataLoader):
         self._mode = DataLoaderMode(mode)
         self._accessor: AsynchronousDataAccessor | None = None
         self._rebatched_size: int | None = None
+        self._drops_last = drop_last
         self._combined_batch_size = _combined_batch_size(options, batch_size, batch_sampler)
 
         arguments = dict(kwargs, num_workers=num_workers)
@@ -130,13 +131,17 @@ class DataLoader(TorchDataLoader):
 
     def __len__(self) -> int:
         if self._mode == DataLoaderMode.AsyncRebatched:
-            samples = len(self.dataset) if self.sampler is None else len(self.sampler)
-            return samples // self._combined_batch_size
+            whole, rest = divmod(len(self.sampler), self._combined_batch_size)
+            return whole if self._drops_last else whole + bool(rest)
         return super().__len__()
 
     def __iter__(self) -> Iterator:
         batches = super().__iter__() if self._accessor is None else iter(self._accessor)
-        return batches if self._rebatched_size is None else rebatched(batches, self._rebatched_size)
+        return (
+            batches
+            if self._rebatched_size is None
+            else rebatched(batches, self._rebatched_size, self._drops_last)
+        )
 
 
 class _Synchronous:

@@ -458,7 +458,10 @@ class Options(Settings):
         return duplicate
 
     def __repr__(self) -> str:
-        settings = [f"{name}={value}" for name, value in values_of(self).items()]
+        settings = [
+            f"{name}={value.name if isinstance(value, enum.Enum) else repr(value)}"
+            for name, value in values_of(self).items()
+        ]
         lines = [f"poptorch.Options({', '.join(settings)})"]
         lines += [f"  {name}={value!r}: no effect here" for name, value in kept_by(self).items()]
         return "\n".join(lines)

@@ -69,6 +69,14 @@ def test_same_seed_gives_the_same_shuffled_batches(mode, num_workers):
     loader.terminate()
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_keeps_the_incomplete_batch_where_asked_for(mode):
+    loader = poptorch.DataLoader(_options(), _numbers(5), batch_size=2, drop_last=False, mode=mode)
+    assert _batches(loader) == [[0, 1], [2, 3], [4]]
+    assert len(loader) == 3
+    loader.terminate()
+
+
 def test_loading_ahead_may_be_broken_off_and_begun_again():
     loader = poptorch.DataLoader(
         poptorch.Options(), _numbers(), batch_size=2, mode=poptorch.DataLoaderMode.Async

@@ -48,6 +48,7 @@ def test_settings_without_effect_are_kept_and_listed():
 def test_text_says_what_has_no_effect():
     lines = repr(poptorch.Options().deviceIterations(2).useIpuModel(True)).splitlines()
     assert "device_iterations=2" in lines[0]
+    assert "output_mode=Default" in lines[0]
     assert lines[1:] == ["  useIpuModel=True: no effect here"]
 
 
