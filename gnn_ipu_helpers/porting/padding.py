@@ -9,8 +9,9 @@ import torch
 from torch_geometric.data.data import BaseData
 
 from .findings import Finding
-from .hints import Hint, finding_at
+from .hints import finding_at
 from .inspection import Origin, origin
+from .remedies import Hint
 
 _MASKS = frozenset(
     f"{what}_mask" for what in ("nodes", "node", "edges", "edge", "graphs", "graph", "pad", "padding")
