@@ -25,7 +25,7 @@ def num_mini_batches(options: Any) -> int:
 
 
 def combine_batches(batches: list[Any]) -> Any:
-    """Concatenates the tensors of batches of one size on dimension 0; ``edge_index`` gets ``[2k, num_edges]``.
+    """Concatenates the tensors of batches of one size on dimension 0: ``edge_index`` gets ``[2k, E]``.
 
     Everything that is not a tensor (``num_nodes``, ``num_edges`` …) is that of the first mini-batch.
 

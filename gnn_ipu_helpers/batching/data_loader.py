@@ -22,7 +22,8 @@ class DataLoader(PlannedLoader):
         exclude_keys: Attributes to leave out.
         options: A ``poptorch.Options``: device iterations, replication and gradient accumulation make
             combined batches, concatenated on dimension 0. The batches in them must have the same size.
-        kwargs: For ``poptorch.DataLoader``: ``num_workers``, ``sampler``, ``drop_last`` …
+        drop_last: Leave out an incomplete last batch.
+        kwargs: For ``poptorch.DataLoader``: ``num_workers``, ``sampler``, ``batch_sampler`` …
     """
 
     def __init__(
@@ -33,16 +34,19 @@ class DataLoader(PlannedLoader):
         follow_batch: Sequence[str] | None = None,
         exclude_keys: Sequence[str] | None = None,
         options: Any = None,
+        drop_last: bool = False,
         **kwargs: Any,
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size should be at least 1 (got {batch_size}).")
 
         def make_plan(order: Tensor) -> Plan:
-            return pad_to_max(order, batch_size)
+            return pad_to_max(order, batch_size, drop_last)
 
         source = _OrdinarySource(dataset, follow_batch, exclude_keys)
-        super().__init__(source, make_plan, shuffle=shuffle, options=options, **kwargs)
+        super().__init__(
+            source, make_plan, any_order=True, shuffle=shuffle, options=options, drop_last=drop_last, **kwargs
+        )
 
 
 class _OrdinarySource(BatchSource):

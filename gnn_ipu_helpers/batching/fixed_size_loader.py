@@ -45,7 +45,8 @@ class FixedSizeDataLoader(PlannedLoader):
         exclude_keys: Attributes to leave out.
         options: A ``poptorch.Options``: device iterations, replication and gradient accumulation make
             combined batches, concatenated on dimension 0.
-        kwargs: For ``poptorch.DataLoader``: ``num_workers``, ``sampler``, ``drop_last`` …
+        drop_last: Leave out an incomplete last batch; with packing, an incomplete last combined batch.
+        kwargs: For ``poptorch.DataLoader``: ``num_workers``, ``sampler``, ``batch_sampler`` …
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class FixedSizeDataLoader(PlannedLoader):
         follow_batch: Sequence[str] | None = None,
         exclude_keys: Sequence[str] | None = None,
         options: Any = None,
+        drop_last: bool = False,
         **kwargs: Any,
     ) -> None:
         if len(dataset) == 0:
@@ -78,10 +80,16 @@ class FixedSizeDataLoader(PlannedLoader):
             self.fixed_size_options = copy.copy(self.fixed_size_options).to_hetero(node_types, edge_types)
         collator = Collator(graphs.schema, self.fixed_size_options, add_pad_masks, follow_batch)
         source = _FixedSizeSource(dataset, graphs.table, collator, self.over_size_strategy)
-        planner = _Planner(
-            self.fixed_size_options, self.fixed_size_strategy, self.over_size_strategy, graphs.counts
+        planner = _Planner(self, graphs.counts, drop_last)
+        super().__init__(
+            source,
+            planner,
+            any_order=not needs_sizes,
+            shuffle=shuffle,
+            options=options,
+            drop_last=drop_last,
+            **kwargs,
         )
-        super().__init__(source, planner, options=options, shuffle=shuffle, **kwargs)
 
     def __iter__(self) -> Iterator[Batch]:
         return self._counting(super().__iter__()) if self.over_size_strategy.trims else super().__iter__()
@@ -133,40 +141,36 @@ def _resolve(
 class _Planner:
     """Plans an epoch for graphs in a given order."""
 
-    def __init__(
-        self,
-        options: FixedSizeOptions,
-        strategy: FixedSizeStrategy,
-        over_size: OverSizeStrategy,
-        counts: dict[Group, Tensor],
-    ) -> None:
-        self._options, self._strategy, self._over_size = options, strategy, over_size
+    def __init__(self, loader: FixedSizeDataLoader, counts: dict[Group, Tensor], drop_last: bool) -> None:
+        self._options, self._strategy = loader.fixed_size_options, loader.fixed_size_strategy
+        self._over_size, self._drop_last = loader.over_size_strategy, drop_last
         self._counts = counts
 
     def __call__(self, order: Tensor) -> Plan:
-        per_batch = self._options.num_graphs - 1
         if self._strategy == FixedSizeStrategy.PadToMax and self._over_size != OverSizeStrategy.Skip:
-            return pad_to_max(order, per_batch)
+            return pad_to_max(order, self._options.num_graphs - 1, self._drop_last)
         packs = self._strategy != FixedSizeStrategy.PadToMax
         budgets = Budgets.of(self._counts, self._options, keep_edge=packs)
-        skipped = 0
+        num_graphs = len(order)
         if self._over_size == OverSizeStrategy.Error:
             budgets.check()
         elif self._over_size == OverSizeStrategy.Skip:
-            fit = ~budgets.too_large()[order]
-            skipped = int((~fit).sum())
-            order = order[fit]
+            order = order[~budgets.too_large()[order]]
         else:
             budgets = budgets.clipped()
-        plan = self._pack(order, budgets)
-        return plan._replace(skipped=plan.skipped + skipped)
+        if len(order) == 0:
+            raise ValueError(
+                f"All {num_graphs} graphs would be skipped: none of them fits into {self._options}."
+            )
+        plan = self._put_together(order, budgets)
+        return plan._replace(skipped=plan.skipped + num_graphs - len(order))
 
-    def _pack(self, order: Tensor, budgets: Budgets) -> Plan:
+    def _put_together(self, order: Tensor, budgets: Budgets) -> Plan:
         if self._strategy == FixedSizeStrategy.StreamPack:
             return stream_pack(order, budgets)
         if self._strategy == FixedSizeStrategy.Pack:
             return pack(order, budgets)
-        return without_misfits(pad_to_max(order, budgets.num_graphs), budgets)
+        return without_misfits(pad_to_max(order, budgets.num_graphs, self._drop_last), budgets)
 
 
 class _FixedSizeSource(BatchSource):

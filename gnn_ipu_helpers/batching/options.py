@@ -83,8 +83,13 @@ class FixedSizeOptions:
         counts = self.num_nodes if level == NODE else self.num_edges
         if not isinstance(counts, dict):
             return counts
+        kind, argument = ("node", "num_nodes") if level == NODE else ("edge", "num_edges")
+        if key is None:
+            raise ValueError(
+                f"FixedSizeOptions gives {argument} for each {kind} type (got {list(counts)}), but the "
+                "graphs are homogeneous. Give one number."
+            )
         if key not in counts:
-            kind, argument = ("node", "num_nodes") if level == NODE else ("edge", "num_edges")
             raise ValueError(
                 f"FixedSizeOptions has no {argument} for the {kind} type {key!r} (got {list(counts)}). "
                 f"Add it, or give one number for all {kind} types."

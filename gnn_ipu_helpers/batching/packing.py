@@ -22,8 +22,8 @@ _FEW_GRAPHS = 2_000
 # So many rounds at the end are enough to even out the packs; all before them deal graphs out as they come.
 _MATCHED_ROUNDS = 20
 
-# What share of the rounds at least deals graphs out in the order given, and how many packs are filled: the fewest
-# possible times a factor, plus some more. From the fairest to the most frugal.
+# What share of the rounds at least deals graphs out in the order given, and how many packs are filled: the
+# fewest possible times a factor, plus some more. From the fairest to the most frugal.
 _MANY = ((0.25, 1.002, 0), (0.25, 1.005, 0), (0.1, 1.005, 0))
 _FEW = tuple((share, 1.0, more) for share in (0.5, 0.25, *[0.1] * 10) for more in (0, 1))
 

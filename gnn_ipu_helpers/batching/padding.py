@@ -63,7 +63,7 @@ def lay_out(
     rows[GRAPHS] = table.places[graphs]
     ptr = {group: torch.nn.functional.pad(matrix.cumsum(1), (1, 0)) for group, matrix in padded.items()}
     steps = {i: _steps(table, i, graphs, slots, ptr) for i in table.shifts}
-    offsets = {i: _offsets(table.schema.fields[i], step, padded, options) for i, step in steps.items()}
+    offsets = {i: _offsets(table.schema.fields[i], step, padded) for i, step in steps.items()}
     numbers = torch.arange(options.num_graphs).expand(len(sizes), -1)
     graph_of = {group: _spread(numbers, padded[group]) for group in followed}
     return Layout(num_real, rows, ptr, graph_of, steps, offsets)
@@ -97,7 +97,7 @@ def _check_fit(
 
 
 def fits(table: GraphTable, graphs: Tensor, options: FixedSizeOptions) -> bool:
-    """Whether a batch of the graphs at these positions has no more nodes and edges than fit beside padding."""
+    """Whether the graphs at these positions have no more nodes and edges than fit beside padding."""
     return all(int(table.counts[g][graphs].sum()) <= largest_fill(g, options) for g in table.counts)
 
 
@@ -178,18 +178,19 @@ def _steps(
     if shift is None and field.level == EDGE and field.store is not None:
         return torch.stack([ptr[end][:, :-1] for end in end_points(field.store)], dim=1)
     if shift is None:
-        return ptr[NODE, field.store][:, :-1]
+        nodes = ptr[NODE, field.store]
+        # An empty padding graph begins behind the last node, which is no node to point at.
+        return nodes[:, :-1].clamp(max=int(nodes[0, -1]) - 1)
     num_batches, num_graphs = ptr[GRAPHS].size(0), ptr[GRAPHS].size(1) - 1
     matrix = _matrix(shift[graphs], slots, (num_batches, num_graphs, shift.size(1)))
     steps = (matrix.cumsum(1) - matrix).transpose(1, 2)
     return steps.squeeze(1) if shift.size(1) == 1 else steps
 
 
-def _offsets(field: Field, steps: Tensor, padded: dict[Group, Tensor], options: FixedSizeOptions) -> Tensor:
+def _offsets(field: Field, steps: Tensor, padded: dict[Group, Tensor]) -> Tensor:
     """The steps, for each row of each batch: ``[M, N]`` or ``[M, 2, N]``."""
     if field.level == GRAPH:
-        # An empty padding graph begins behind the last node.
-        return steps.clamp(max=options.total_num_nodes - 1).repeat_interleave(field.rows, dim=-1)
+        return steps.repeat_interleave(field.rows, dim=-1)
     if steps.dim() == 2:
         return _spread(steps, padded[field.group])
     return torch.stack([_spread(side, padded[field.group]) for side in steps.unbind(1)], dim=1)

@@ -13,7 +13,7 @@ from .._backend import poptorch
 from .combining import combine_batches, num_mini_batches
 from .planning import Plan, combined
 
-# So many combined batches are worked out at once: enough to spread the overhead, few enough for the cache.
+# So many mini-batches are worked out at once: enough to spread the overhead, few enough for the cache.
 _CHUNK = 32
 
 
@@ -57,7 +57,8 @@ class PlannedLoader(poptorch.DataLoader):
     Args:
         source: Makes the batches.
         make_plan: Plans an epoch for the graphs in a given order.
-        fixed_length: The number of combined batches of an epoch, if it does not depend on the order.
+        any_order: Whether the number of batches is the same for any order, so that no order has to be drawn
+            to tell it.
         shuffle: A new order every epoch.
         drop_last: Leave out an incomplete combined batch.
         sampler: Gives the order of the graphs instead.
@@ -71,6 +72,7 @@ class PlannedLoader(poptorch.DataLoader):
         source: BatchSource,
         make_plan: Callable[[Tensor], Plan],
         *,
+        any_order: bool = False,
         shuffle: bool = False,
         drop_last: bool = False,
         sampler: Any = None,
@@ -87,10 +89,11 @@ class PlannedLoader(poptorch.DataLoader):
         self._generator = kwargs.pop("generator", None)
         if sampler is None:
             sampler = _Order(len(source), shuffle, self._generator)
-        self._plans = _PlanSampler(sampler, batch_sampler, make_plan, num_mini_batches(options), drop_last)
-        self._plans.requests = source.requests
+        planner = _EpochPlanner(
+            sampler, batch_sampler, make_plan, any_order, num_mini_batches(options), drop_last
+        )
         # Workers get the positions of graphs only, which are cheaper to send than what can be prepared.
-        self._plans.prepare = source.prepare if num_workers == 0 else None
+        self._plans = _PlanSampler(planner, source, prepares=num_workers == 0)
         super().__init__(
             options,
             source,
@@ -127,6 +130,9 @@ class _Order:
     def __init__(self, length: int, shuffle: bool, generator: torch.Generator | None) -> None:
         self._length, self._shuffle, self._generator = length, shuffle, generator
 
+    def __len__(self) -> int:
+        return self._length
+
     def draw(self) -> Tensor:
         """The positions of all graphs, ``[G]``."""
         if not self._shuffle:
@@ -137,80 +143,97 @@ class _Order:
         return torch.randperm(self._length, generator=generator)
 
 
-class _PlanSampler(Sampler):
-    """Yields the mini-batches of one combined batch after another.
-
-    The plan of an epoch is made when its length is first asked for, or when it begins.
-    """
+class _EpochPlanner:
+    """Makes the plan of one epoch after another."""
 
     def __init__(
         self,
         sampler: Any,
         batch_sampler: Any,
         make_plan: Callable[[Tensor], Plan],
+        any_order: bool,
         num_mini_batches: int,
         drop_last: bool,
     ) -> None:
         self._sampler, self._batch_sampler, self._make_plan = sampler, batch_sampler, make_plan
-        self._num_mini_batches, self._drop_last = num_mini_batches, drop_last
+        self._any_order = any_order and batch_sampler is None
+        self.num_mini_batches, self._drop_last = num_mini_batches, drop_last
+        self._told: set[str] = set()
+
+    def plan(self) -> Plan:
+        """The plan of the next epoch."""
+        if self._batch_sampler is not None:
+            batches = [torch.as_tensor(batch, dtype=torch.long) for batch in self._batch_sampler]
+            plan = Plan(torch.cat(batches), [len(batch) for batch in batches])
+        elif isinstance(self._sampler, _Order):
+            plan = self._make_plan(self._sampler.draw())
+        else:
+            plan = self._make_plan(torch.tensor(list(self._sampler), dtype=torch.long))
+        plan = combined(plan, self.num_mini_batches, self._drop_last)
+        self._tell("skipped", plan.skipped, "do not fit into the fixed size")
+        self._tell(
+            "left out",
+            plan.left_out,
+            f"are fewer than the {self.num_mini_batches} mini-batches of a combined batch, none of which may "
+            "be without a graph",
+        )
+        return plan
+
+    def length(self) -> int | None:
+        """The number of combined batches, if it can be told without a plan."""
+        if not self._any_order:
+            return None
+        order = torch.arange(len(self._sampler))
+        plan = combined(self._make_plan(order), self.num_mini_batches, self._drop_last)
+        return len(plan.sizes) // self.num_mini_batches
+
+    def _tell(self, what: str, number: int, why: str) -> None:
+        if number and what not in self._told:
+            self._told.add(what)
+            warnings.warn(f"{number} graphs are {what} in this epoch: they {why}.", stacklevel=2)
+
+
+class _PlanSampler(Sampler):
+    """Yields the mini-batches of one combined batch after another.
+
+    The plan of an epoch is made when its length is first asked for, or when it begins.
+    """
+
+    def __init__(self, planner: _EpochPlanner, source: BatchSource, prepares: bool) -> None:
+        self._planner, self._source, self._prepares = planner, source, prepares
         self._running: Plan | None = None
         self._upcoming: Plan | None = None
-        self._told: set[str] = set()
-        self.requests: Callable[[list[Tensor]], list[Any]] | None = None
-        self.prepare: Callable[[list[Tensor]], list[Any]] | None = None
 
     def current(self) -> Plan:
         """The plan of the running epoch, or of the next one if none is running."""
         if self._running is not None:
             return self._running
         if self._upcoming is None:
-            self._upcoming = self._plan()
+            self._upcoming = self._planner.plan()
         return self._upcoming
 
-    def _plan(self) -> Plan:
-        if self._batch_sampler is not None:
-            batches = [torch.as_tensor(batch, dtype=torch.long) for batch in self._batch_sampler]
-            plan = Plan(torch.cat(batches), [len(batch) for batch in batches])
-        else:
-            is_own = isinstance(self._sampler, _Order)
-            order = self._sampler.draw() if is_own else torch.tensor(list(self._sampler), dtype=torch.long)
-            plan = self._make_plan(order)
-        plan = combined(plan, self._num_mini_batches, self._drop_last)
-        self._tell(plan)
-        return plan
-
-    def _tell(self, plan: Plan) -> None:
-        if plan.skipped and "skipped" not in self._told:
-            self._told.add("skipped")
-            warnings.warn(
-                f"{plan.skipped} of {plan.skipped + len(plan.graphs) + plan.left_out} graphs are skipped "
-                "because they do not fit into the fixed size.",
-                stacklevel=2,
-            )
-        if plan.left_out and "left out" not in self._told:
-            self._told.add("left out")
-            warnings.warn(
-                f"{plan.left_out} graphs are left out of the epoch: they are fewer than the "
-                f"{self._num_mini_batches} mini-batches of a combined batch, none of which may be without a "
-                "graph.",
-                stacklevel=2,
-            )
-
     def __len__(self) -> int:
-        return len(self.current().sizes) // self._num_mini_batches
+        length = self._planner.length()
+        return len(self.current().sizes) // self._planner.num_mini_batches if length is None else length
 
     def __iter__(self) -> Iterator[list[Any]]:
         self._running = None
         plan, self._upcoming = self.current(), None
         self._running = plan
-        mini_batches = plan.mini_batches() if self.requests is None else self.requests(plan.mini_batches())
-        step = self._num_mini_batches
-        for start in range(0, len(mini_batches), step * _CHUNK):
-            chunk = mini_batches[start : start + step * _CHUNK]
-            chunk = chunk if self.prepare is None else self.prepare(chunk)
+        try:
+            yield from self._combined_batches(self._source.requests(plan.mini_batches()))
+        finally:
+            if self._running is plan:
+                self._running = None
+
+    def _combined_batches(self, mini_batches: list[Any]) -> Iterator[list[Any]]:
+        step = self._planner.num_mini_batches
+        at_once = step * max(_CHUNK // step, 1)
+        for start in range(0, len(mini_batches), at_once):
+            chunk = mini_batches[start : start + at_once]
+            chunk = self._source.prepare(chunk) if self._prepares else chunk
             for first in range(0, len(chunk), step):
                 yield chunk[first : first + step]
-        self._running = None
 
 
 def _as_it_is(batch: Any) -> Any:

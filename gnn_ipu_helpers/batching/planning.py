@@ -83,10 +83,12 @@ class Budgets(NamedTuple):
         )
 
 
-def pad_to_max(order: Tensor, graphs_per_batch: int) -> Plan:
+def pad_to_max(order: Tensor, graphs_per_batch: int, drop_last: bool = False) -> Plan:
     """The same number of graphs for every batch, in the given order; the last one takes what is left."""
     full, rest = divmod(len(order), graphs_per_batch)
-    return Plan(order, [graphs_per_batch] * full + [rest] * (rest > 0))
+    if drop_last or rest == 0:
+        return Plan(order[: full * graphs_per_batch], [graphs_per_batch] * full)
+    return Plan(order, [graphs_per_batch] * full + [rest])
 
 
 def without_misfits(plan: Plan, budgets: Budgets) -> Plan:

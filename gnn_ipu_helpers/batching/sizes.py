@@ -26,7 +26,8 @@ def sizes_of(
     """
     table = table_of_dataset(dataset)
     if table is not None:
-        return table.counts
+        looked_at = _evenly(len(dataset), sample_limit)
+        return {group: counts[looked_at] for group, counts in table.counts.items()}
     return scan(dataset, sample_limit=sample_limit, progress_bar=progress_bar)[0]
 
 
