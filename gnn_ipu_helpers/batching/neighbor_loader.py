@@ -22,7 +22,8 @@ from .table import GraphTable
 from .whole_graph import WholeGraph
 
 # Arguments of NeighborLoader that say how to sample; all others are for the loader around it.
-_SAMPLING_ARGUMENTS = set(inspect.signature(NeighborLoader).parameters) - {
+_SAMPLING_ARGUMENTS = set(inspect.signature(NeighborLoader.__init__).parameters) - {
+    "self",
     "data",
     "num_neighbors",
     "input_nodes",
