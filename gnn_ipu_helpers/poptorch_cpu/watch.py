@@ -16,33 +16,39 @@ class ModelWatch:
     def __init__(self, model: torch.nn.Module) -> None:
         self._modules = [(module._modules, dict(module._modules)) for module in model.modules()]
         self._owners = []
-        self._parameters = []
+        self._tensors = []
         for prefix, module in model.named_modules():
-            self._owners.append((prefix, module._parameters, len(module._parameters)))
-            for name, parameter in module._parameters.items():
-                if parameter is not None:
-                    place = f"{prefix}.{name}" if prefix else name
-                    self._parameters.append(
-                        (place, module._parameters, name, parameter, parameter.requires_grad, parameter.shape)
-                    )
+            for kind, owner in (("parameter", module._parameters), ("buffer", module._buffers)):
+                self._owners.append((f"{kind} {prefix}." if prefix else f"{kind} ", owner, len(owner)))
+                for name, tensor in owner.items():
+                    if tensor is not None:
+                        place = f"{kind} {prefix}.{name}" if prefix else f"{kind} {name}"
+                        self._tensors.append((place, owner, name, tensor, _traits(tensor)))
 
     def check(self) -> None:
-        """Raise if parameters were added, removed, replaced or frozen, or modules exchanged."""
-        for place, owner, name, parameter, requires_grad, shape in self._parameters:
+        """Raise if parameters or buffers were added, removed, replaced or frozen, or modules exchanged."""
+        for place, owner, name, tensor, traits in self._tensors:
             now = owner.get(name)
-            if now is not parameter:
-                raise _changed(f"the parameter {place} was {'removed' if now is None else 'replaced'}")
-            if parameter.requires_grad != requires_grad:
-                raise _changed(f"requires_grad of {place} was set to {parameter.requires_grad}")
-            if parameter.shape != shape:
-                raise _changed(f"the shape of {place} went from {list(shape)} to {list(parameter.shape)}")
+            if now is not tensor:
+                raise _changed(f"the {place} was {'removed' if now is None else 'replaced'}")
+            if _traits(tensor) != traits:
+                raise _changed(f"the {place} was {_in_words(traits)} and is {_in_words(_traits(tensor))}")
         for prefix, owner, count in self._owners:
             if len(owner) > count:
-                raise _changed(f"the parameter {'.'.join(filter(None, [prefix, list(owner)[-1]]))} was added")
+                raise _changed(f"the {prefix}{list(owner)[-1]} was added")
         for current, before in self._modules:
             if current != before:
                 names = [name for name in {**before, **current} if current.get(name) is not before.get(name)]
                 raise _changed(f"the module {', '.join(names)} was added, removed or replaced")
+
+
+def _traits(tensor: torch.Tensor) -> tuple:
+    return (tensor.shape, tensor.dtype, tensor.requires_grad)
+
+
+def _in_words(traits: tuple) -> str:
+    shape, dtype, requires_grad = traits
+    return f"{list(shape)} {dtype} {'with' if requires_grad else 'without'} a gradient"
 
 
 @contextlib.contextmanager

@@ -8,6 +8,16 @@ from gnn_ipu_helpers import poptorch_cpu as poptorch
 
 from .models import Classifier, classified
 
+
+class _Scaled(Classifier):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scale", torch.ones(1))
+
+    def forward(self, x, y):
+        return super().forward(x * self.scale, y)
+
+
 CHANGES = {
     "replaced": (
         lambda model: setattr(model.linear, "weight", torch.nn.Parameter(torch.zeros(3, 5))),
@@ -18,12 +28,12 @@ CHANGES = {
         "the parameter linear.bias was removed",
     ),
     "added": (
-        lambda model: model.register_parameter("scale", torch.nn.Parameter(torch.ones(1))),
-        "the parameter scale was added",
+        lambda model: model.linear.register_parameter("extra", torch.nn.Parameter(torch.ones(1))),
+        "the parameter linear.extra was added",
     ),
     "frozen": (
         lambda model: model.linear.weight.requires_grad_(False),
-        "requires_grad of linear.weight was set to False",
+        "the parameter linear.weight was .* with a gradient and is .* without a gradient",
     ),
     "module": (
         lambda model: setattr(model, "linear", torch.nn.Linear(5, 3)),
@@ -31,7 +41,15 @@ CHANGES = {
     ),
     "resized": (
         lambda model: setattr(model.linear.weight, "data", torch.zeros(2, 5)),
-        r"the shape of linear.weight went from \[3, 5\] to \[2, 5\]",
+        r"the parameter linear.weight was \[3, 5\] .* and is \[2, 5\]",
+    ),
+    "converted": (
+        lambda model: model.linear.double(),
+        "the parameter linear.weight was .* torch.float32 .* and is .* torch.float64",
+    ),
+    "buffer": (
+        lambda model: setattr(model, "scale", torch.ones(1)),
+        "the buffer scale was replaced",
     ),
 }
 
@@ -39,7 +57,7 @@ CHANGES = {
 @pytest.mark.parametrize("name", CHANGES)
 def test_change_is_refused_and_the_weights_stay(name):
     change, message = CHANGES[name]
-    model = Classifier()
+    model = _Scaled()
     trained = poptorch.trainingModel(model)
     trained(*classified(4))
     change(model)

@@ -12,7 +12,7 @@ import runpy
 __version__ = "3.3.0"
 
 _names = runpy.run_path(os.path.join(os.path.dirname(os.path.dirname(__file__)), "names.py"))
-_public = {*_names["FUNCTIONS"], *_names["CLASSES"], *_names["ENUMERATIONS"], "optim"}
+_public = {*_names["FUNCTIONS"], *_names["CLASSES"], *_names["ENUMERATIONS"], "Error", "optim"}
 
 
 def __dir__():
