@@ -7,7 +7,7 @@ import warnings
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.nn import SAGEConv, to_hetero
@@ -83,6 +83,7 @@ def seeds_of(batch):
 # -- what a batch is -----------------------------------------------------------------------------------------
 
 
+@settings(max_examples=40)
 @given(
     st.integers(1, 9),
     st.lists(st.sampled_from([-1, 0, 1, 3]), min_size=1, max_size=2),
