@@ -116,7 +116,7 @@ def test_the_users_innermost_line_and_the_librarys_innermost_line_are_taken():
 @pytest.mark.parametrize(
     ("file", "expected"),
     [
-        ("/tmp/ipykernel_812/1234567.py", "notebook cell"),
+        ("/var/ipykernel_812/1234567.py", "notebook cell"),
         ("<ipython-input-5-abcdef>", "cell 5"),
         ("/somewhere/else/model.py", "/somewhere/else/model.py"),
         ("/env/lib/python3.11/site-packages/torch_geometric/utils/loop.py", "torch_geometric/utils/loop.py"),
@@ -134,12 +134,12 @@ def test_files_below_the_working_directory_are_shown_relative_to_it(monkeypatch,
 
 def test_a_running_notebooks_cells_are_shown_by_their_number(monkeypatch):
     IPython = pytest.importorskip("IPython")
-    shell = SimpleNamespace(compile=SimpleNamespace(_filename_map={"/tmp/ipykernel_812/1234567.py": 7}))
+    shell = SimpleNamespace(compile=SimpleNamespace(_filename_map={"/var/ipykernel_812/1234567.py": 7}))
     monkeypatch.setattr(IPython, "get_ipython", lambda: shell)
 
-    assert shown("/tmp/ipykernel_812/1234567.py") == "cell 7"
+    assert shown("/var/ipykernel_812/1234567.py") == "cell 7"
 
 
 def test_a_notebooks_cell_is_the_users_own_code():
-    assert not is_library("/tmp/ipykernel_812/1234567.py")
+    assert not is_library("/var/ipykernel_812/1234567.py")
     assert not is_library("<ipython-input-5-abcdef>")
