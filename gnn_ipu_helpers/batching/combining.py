@@ -40,9 +40,19 @@ def combine_batches(batches: list[Any]) -> Any:
         others = [batch.stores[position] for batch in batches[1:]]
         for name, value in list(store.items()):
             if isinstance(value, Tensor):
-                store[name] = torch.cat([value, *(other[name] for other in others)])
+                store[name] = _concatenate(name, [value, *(other[name] for other in others)])
             elif isinstance(value, list):
                 store[name] = value + [item for other in others for item in other[name]]
     # The parts can no longer be told apart the way PyG separates a batch.
     combined._slice_dict = combined._inc_dict = None
     return with_report(combined, trimmed)
+
+
+def _concatenate(name: str, values: list[Tensor]) -> Tensor:
+    shapes = {tuple(value.shape) for value in values}
+    if len(shapes) > 1:
+        raise ValueError(
+            f"Mini-batches of different sizes cannot be combined: '{name}' has the shapes "
+            f"{[list(shape) for shape in sorted(shapes)]}. Use FixedSizeDataLoader: its batches have one size."
+        )
+    return torch.cat(values)

@@ -117,14 +117,15 @@ class _Packs:
         # The first two share a pack, so that there are no two graphs that never meet.
         for graph in graphs[:2]:
             self._place(graph[None], np.zeros(1, dtype=np.int64))
+        graphs = graphs[2:]
         num_packs, num_rounds = len(self._free), len(graphs) // len(self._free)
         num_dealt = max(int(num_rounds * share), num_rounds - 1 - _MATCHED_ROUNDS)
-        rounds = graphs[2 : 2 + num_dealt * num_packs].reshape(num_dealt, num_packs)
+        rounds = graphs[: num_dealt * num_packs].reshape(num_dealt, num_packs)
         fits = (self._sizes[rounds].cumsum(axis=0) <= self._free).all(axis=2)
         packs = np.broadcast_to(np.arange(num_packs), rounds.shape)
         self._pack_of[rounds[fits]] = packs[fits]
         self._free -= (self._sizes[rounds] * fits[..., None]).sum(axis=0)
-        return graphs[2 + rounds.size :]
+        return graphs[rounds.size :]
 
     def _match(self, graphs: np.ndarray) -> None:
         """Deals out graphs so that all packs get full: the emptiest packs get the largest graphs."""
