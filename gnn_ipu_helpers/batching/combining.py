@@ -53,6 +53,6 @@ def _concatenate(name: str, values: list[Tensor]) -> Tensor:
     if len(shapes) > 1:
         raise ValueError(
             f"Mini-batches of different sizes cannot be combined: '{name}' has the shapes "
-            f"{[list(shape) for shape in sorted(shapes)]}. Use FixedSizeDataLoader: its batches have one size."
+            f"{[list(shape) for shape in sorted(shapes)]}. FixedSizeDataLoader makes batches of one size."
         )
     return torch.cat(values)

@@ -27,8 +27,8 @@ _MATCHED_ROUNDS = 20
 _MANY = ((0.25, 1.002, 0), (0.25, 1.005, 0), (0.1, 1.005, 0))
 _FEW = tuple((share, 1.0, more) for share in (0.5, 0.25, *[0.1] * 10) for more in (0, 1))
 
-# A plan is good enough within this factor of the fewest possible packs or, for few graphs and after so many
-# attempts at the fewest themselves, with one pack more.
+# A plan is good enough within this factor of the fewest possible packs, or with one pack more; where graphs
+# are few, not before so many attempts at the fewest themselves.
 _GOOD_ENOUGH = 1.007
 _EARNEST_ATTEMPTS = 6
 
@@ -59,11 +59,12 @@ def _numbered_by_first(packs: np.ndarray) -> np.ndarray:
 def _best_attempt(sizes: np.ndarray, room: np.ndarray) -> np.ndarray:
     best = None
     fewest = fewest_packs(sizes, room)
+    earnest_attempts = _EARNEST_ATTEMPTS if len(sizes) <= _FEW_GRAPHS else 0
     for attempt, (order, share, num_packs) in enumerate(_attempts(sizes, fewest)):
         packs = np.empty(len(sizes), dtype=np.int64)
         packs[order] = _Packs(sizes[order], room, num_packs).fill(share)
         best = packs if best is None or packs.max() < best.max() else best
-        if best.max() + 1 <= max(fewest * _GOOD_ENOUGH, fewest + (attempt >= _EARNEST_ATTEMPTS)):
+        if best.max() + 1 <= max(fewest * _GOOD_ENOUGH, fewest + (attempt >= earnest_attempts)):
             break
     return best
 
@@ -121,10 +122,11 @@ class _Packs:
         num_packs, num_rounds = len(self._free), len(graphs) // len(self._free)
         num_dealt = max(int(num_rounds * share), num_rounds - 1 - _MATCHED_ROUNDS)
         rounds = graphs[: num_dealt * num_packs].reshape(num_dealt, num_packs)
-        fits = (self._sizes[rounds].cumsum(axis=0) <= self._free).all(axis=2)
+        sizes = self._sizes[rounds]
+        fits = (sizes.cumsum(axis=0) <= self._free).all(axis=2)
         packs = np.broadcast_to(np.arange(num_packs), rounds.shape)
         self._pack_of[rounds[fits]] = packs[fits]
-        self._free -= (self._sizes[rounds] * fits[..., None]).sum(axis=0)
+        self._free -= (sizes * fits[..., None]).sum(axis=0)
         return graphs[rounds.size :]
 
     def _match(self, graphs: np.ndarray) -> None:

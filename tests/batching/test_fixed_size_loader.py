@@ -510,7 +510,7 @@ def test_the_ordinary_loader_combines_graphs_of_one_size():
 def test_the_ordinary_loader_refuses_to_combine_graphs_of_several_sizes():
     loader = DataLoader([graph(3, 2), graph(3, 5)], 1, options=combining(iterations=2))
     with pytest.raises(
-        ValueError, match=r"'edge_index' has the shapes \[\[2, 2\], \[2, 5\]\]. Use FixedSizeDataLoader"
+        ValueError, match=r"'edge_index' has the shapes \[\[2, 2\], \[2, 5\]\]. FixedSizeDataLoader"
     ):
         list(loader)
 
