@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from hypothesis import strategies as st
 from torch_geometric.data import Data, HeteroData, InMemoryDataset
+
+from gnn_ipu_helpers import datasets
 
 
 class InMemory(InMemoryDataset):
@@ -99,6 +102,14 @@ def heterogeneous(draw, max_graphs=6):
     )
     sizes.append((2, 3, 4, 5))
     return [hetero_graph(*size, seed=seed) for seed, size in enumerate(sizes)]
+
+
+def real_dataset(name):
+    """One of the tutorials' datasets, for figures that hold for the real data only."""
+    dataset = getattr(datasets, name)()
+    if "stand-in" in datasets.describe(dataset):
+        pytest.skip(f"{name} is a stand-in here")
+    return dataset
 
 
 def keys_of(data):

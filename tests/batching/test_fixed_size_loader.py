@@ -18,7 +18,7 @@ from gnn_ipu_helpers.batching import (
     efficiency,
 )
 
-from .graphs import InMemory, assert_same_batch, graph, hetero_graph, homogeneous, keys_of
+from .graphs import InMemory, assert_same_batch, graph, hetero_graph, homogeneous, keys_of, real_dataset
 
 PAD, STREAM, PACK = FixedSizeStrategy.PadToMax, FixedSizeStrategy.StreamPack, FixedSizeStrategy.Pack
 NAMES = ("x", "z", "frames", "train_mask", "edge_attr", "y_graph", "pair", "scalar", "root_index", "number")
@@ -266,18 +266,17 @@ def test_the_dataset_of_a_loader_has_the_length_of_the_graphs():
 # -- strategies ------------------------------------------------------------------------------------------
 
 
-def mutag_train():
-    dataset = datasets.mutag()
+def train_split(dataset):
     torch.manual_seed(12345)
     return dataset.shuffle()[:150]
 
 
-@pytest.mark.skipif(len(datasets.mutag()) != 188, reason="figures of the real MUTAG")
 def test_stream_pack_gives_the_batches_of_poptorch_geometric():
+    dataset = train_split(real_dataset("mutag"))
     figures = {}
     for num_nodes, num_edges in ((400, 800), (179, 395)):
         loader = FixedSizeDataLoader(
-            mutag_train(),
+            dataset,
             fixed_size_options=FixedSizeOptions(num_nodes, num_edges, 10),
             fixed_size_strategy=STREAM,
         )
@@ -301,7 +300,7 @@ def test_packing_works_with_inferred_options(strategy):
 
 
 def test_pack_wastes_less_than_stream_pack_and_that_less_than_padding():
-    dataset, shares = mutag_train(), []
+    dataset, shares = train_split(datasets.mutag()), []
     for strategy in (PAD, STREAM, PACK):
         options = (
             FixedSizeOptions.from_dataset(dataset, 10) if strategy == PAD else FixedSizeOptions(179, 400, 20)

@@ -13,7 +13,7 @@ from gnn_ipu_helpers.batching.planning import Budgets, Plan, combined, pack, pad
 from gnn_ipu_helpers.batching.schema import EDGE, NODE
 from gnn_ipu_helpers.batching.sizes import sizes_of
 
-from .graphs import graph, hetero_graph
+from .graphs import graph, hetero_graph, real_dataset
 
 
 def budgets_of(nodes, edges, num_nodes, num_edges, num_graphs):
@@ -114,7 +114,7 @@ def test_packs_of_molecules_are_close_to_the_fewest_possible(room, limit):
     ],
 )
 def test_packs_of_few_graphs_are_within_one_of_the_fewest_possible(name, wish, seed):
-    dataset = getattr(datasets, name)()
+    dataset = real_dataset(name)
     options = FixedSizeOptions.for_packing(dataset, **wish)
     counts = sizes_of(dataset)
     budgets = Budgets.of(counts, options, keep_edge=True)
