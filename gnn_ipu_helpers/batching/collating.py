@@ -120,7 +120,13 @@ class Collator:
         """
         layout = lay_out(table, batches, self.options, self._followed)
         real = [target.gather(column, layout) for target, column in zip(self._targets, table.columns)]
-        ptr = [(layout.ptr[_group(field)] * field.rows).unbind(0) for field in self.schema.fields]
+        begins = {(group, 1): ptr.unbind(0) for group, ptr in layout.ptr.items()}
+        ptr = []
+        for field in self.schema.fields:
+            begin = (_group(field), field.rows)
+            if begin not in begins:
+                begins[begin] = (layout.ptr[begin[0]] * field.rows).unbind(0)
+            ptr.append(begins[begin])
         steps = [self._steps_of(layout, position) for position in range(len(self._targets))]
         offsets = {position: offset.unbind(0) for position, offset in layout.offsets.items()}
         structure = self._structure(layout)
@@ -130,19 +136,21 @@ class Collator:
         """Makes one batch of what was prepared, in memory of its own."""
         at = prepared.batch
         batch = copy.copy(self._empty)
-        stores = {store._key: store for store in batch.stores}
+        # The attributes of a store lie in this dictionary; going through the store takes ten times as long.
+        values = {store._key: store._mapping for store in batch.stores}
         slices: dict[Any, Any] = {}
         steps: dict[Any, Any] = {}
         for position, target in enumerate(self._targets):
             key, name = target.store, target.name
-            stores[key][name] = target.pad(prepared.real[position][at], prepared.offsets.get(position), at)
+            values[key][name] = target.pad(prepared.real[position][at], prepared.offsets.get(position), at)
             # PyG keeps the slices of the global store at the top.
             (slices if key is None else slices.setdefault(key, {}))[name] = prepared.ptr[position][at]
             (steps if key is None else steps.setdefault(key, {}))[name] = prepared.steps[position][at]
-        for (key, name), values in prepared.structure.items():
-            stores[key][name] = values[at].clone()
-        for key in self.schema.stating_num_nodes:
-            stores[key]._num_nodes = stores[key]["ptr"].diff().tolist()
+        for (key, name), each in prepared.structure.items():
+            values[key][name] = each[at].clone()
+        for store in batch.stores if self.schema.stating_num_nodes else ():
+            if store._key in self.schema.stating_num_nodes:
+                store._num_nodes = store.ptr.diff().tolist()
         batch._slice_dict, batch._inc_dict = slices, steps
         return batch
 
@@ -235,8 +243,10 @@ class _Target:
         if isinstance(column, Picked):
             return [column.index_select(field.dim, part) for part in rows.split(numbers)]
         if field.dim == 1 and column.dim() == 2:
-            # Twice as fast as along the second dimension.
-            values = torch.stack([side.index_select(0, rows) for side in column])
+            # Row by row is twice as fast as along the second dimension.
+            values = torch.empty(column.size(0), rows.size(0), dtype=field.dtype)
+            for side, out in zip(column, values):
+                torch.index_select(side, 0, rows, out=out)
         else:
             values = column.index_select(field.dim, rows)
         return values.split(numbers, dim=field.dim)

@@ -50,7 +50,7 @@ def lay_out(
     sizes = torch.tensor([len(batch) for batch in batches])
     graphs = torch.cat(list(batches))
     slots = (torch.repeat_interleave(torch.arange(len(sizes)), sizes), within(sizes))
-    counts = {group: count[graphs] for group, count in table.counts.items()}
+    counts = {group: count.index_select(0, graphs) for group, count in table.counts.items()}
     matrices = {
         group: _matrix(count, slots, (len(sizes), options.num_graphs)) for group, count in counts.items()
     }
@@ -59,8 +59,8 @@ def lay_out(
     _check_fit(table, batches, num_real, options)
     padded = _padded(matrices, sizes, options)
     padded[GRAPHS] = torch.ones(len(sizes), options.num_graphs, dtype=torch.long)
-    rows = {group: spans(table.starts[group][graphs], count) for group, count in counts.items()}
-    rows[GRAPHS] = table.places[graphs]
+    rows = {group: spans(table.starts[group].index_select(0, graphs), counts[group]) for group in counts}
+    rows[GRAPHS] = table.places.index_select(0, graphs)
     ptr = {group: torch.nn.functional.pad(matrix.cumsum(1), (1, 0)) for group, matrix in padded.items()}
     steps = {i: _steps(table, i, graphs, slots, ptr) for i in table.shifts}
     offsets = {i: _offsets(table.schema.fields[i], step, padded) for i, step in steps.items()}

@@ -92,6 +92,8 @@ class PlannedLoader(poptorch.DataLoader):
         planner = _EpochPlanner(
             sampler, batch_sampler, make_plan, any_order, num_mini_batches(options), drop_last
         )
+        # Without workers and the like, torch's own iterator would only add to the time that a batch takes.
+        self._is_simple = num_workers == 0 and not any(kwargs.get(name) for name in ("pin_memory", "mode"))
         # Workers get the positions of graphs only, which are cheaper to send than what can be prepared.
         self._plans = _PlanSampler(planner, source, prepares=num_workers == 0)
         super().__init__(
@@ -111,7 +113,7 @@ class PlannedLoader(poptorch.DataLoader):
         # every epoch keeps the epochs after the first the same for any workers.
         seed = torch.empty((), dtype=torch.int64).random_(generator=self._generator)
         self.generator.manual_seed(int(seed))
-        return super().__iter__()
+        return map(self.dataset.__getitem__, iter(self._plans)) if self._is_simple else super().__iter__()
 
     @property
     def skipped(self) -> int:
