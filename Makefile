@@ -25,7 +25,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 
 unit: $(READY)
-	$(BIN)/python -m pytest -q tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal --show-capture no tests
 
 notebooks: $(READY)
 	@if ls notebooks/*.ipynb >/dev/null 2>&1; then $(BIN)/python -m pytest -v $(NBVAL) notebooks; else echo "no notebooks yet"; fi
