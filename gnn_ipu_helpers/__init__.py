@@ -1,7 +1,7 @@
 """Fixed-size batching and static-graph execution for PyTorch Geometric, with or without an IPU.
 
-`from gnn_ipu_helpers import datasets, viewers` gives the tutorials' data and figures; they are not imported here,
-so that the loaders can be used without what those need.
+`from gnn_ipu_helpers import datasets, viewers` gives the tutorials' data and figures; they are not imported
+here, so that the loaders can be used without what those need.
 """
 
 from ._backend import backend, compile_count, poptorch, settings_without_effect
