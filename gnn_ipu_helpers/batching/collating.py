@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any, NamedTuple, Sequence, Tuple
 
 import torch
@@ -78,6 +79,22 @@ class Prepared(NamedTuple):
     batch: int
 
 
+class Workspace:
+    """Memory that is used again and again: fresh memory takes longer to get than to fill."""
+
+    def __init__(self) -> None:
+        self._memory: dict[Key, Tensor] = {}
+
+    def empty(self, key: Key, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """A tensor without values, in the memory that the one before with this key had."""
+        size = math.prod(shape)
+        memory = self._memory.get(key)
+        if memory is None or memory.numel() < size:
+            # Somewhat larger, since the next one may be.
+            memory = self._memory[key] = torch.empty(size + size // 4, dtype=dtype)
+        return memory[:size].view(shape)
+
+
 class Collator:
     """Makes batches of one fixed size from a table of graphs.
 
@@ -111,15 +128,20 @@ class Collator:
         """One batch of the graphs at these positions of a table."""
         return self.assemble(self.prepare(table, [graphs])[0])
 
-    def prepare(self, table: GraphTable, batches: Sequence[Tensor]) -> list[Prepared]:
+    def prepare(
+        self, table: GraphTable, batches: Sequence[Tensor], workspace: Workspace | None = None
+    ) -> list[Prepared]:
         """Works out and gathers all that can be had for many batches at once.
 
         Args:
             table: The graphs.
             batches: For each batch the positions of its real graphs in the table.
+            workspace: Memory to use again. What was prepared in it before is lost.
         """
+        workspace = Workspace() if workspace is None else workspace
         layout = lay_out(table, batches, self.options, self._followed)
-        real = [target.gather(column, layout) for target, column in zip(self._targets, table.columns)]
+        columns = zip(self._targets, table.columns)
+        real = [target.gather(column, layout, workspace) for target, column in columns]
         begins = {(group, 1): ptr.unbind(0) for group, ptr in layout.ptr.items()}
         ptr = []
         for field in self.schema.fields:
@@ -233,7 +255,7 @@ class _Target:
         # How torch wants to be told to pad: from the last dimension to the padded one.
         self._behind = [0] * (2 * (len(field.shape) - 1 - field.dim)) + [0]
 
-    def gather(self, column: Column, layout: Layout) -> Sequence[Any]:
+    def gather(self, column: Column, layout: Layout, workspace: Workspace) -> Sequence[Any]:
         """The real values of each batch."""
         field = self._field
         rows = graph_rows(field, layout.rows[self._group])
@@ -242,13 +264,15 @@ class _Target:
             return [[column[row] for row in part.tolist()] for part in rows.split(numbers)]
         if isinstance(column, Picked):
             return [column.index_select(field.dim, part) for part in rows.split(numbers)]
+        if not isinstance(column, Tensor):
+            return column.index_select(field.dim, rows).split(numbers, dim=field.dim)
+        values = workspace.empty((self.store, self.name), field.padded_shape(rows.size(0)), field.dtype)
         if field.dim == 1 and column.dim() == 2:
             # Row by row is twice as fast as along the second dimension.
-            values = torch.empty(column.size(0), rows.size(0), dtype=field.dtype)
             for side, out in zip(column, values):
                 torch.index_select(side, 0, rows, out=out)
         else:
-            values = column.index_select(field.dim, rows)
+            torch.index_select(column, field.dim, rows, out=values)
         return values.split(numbers, dim=field.dim)
 
     def pad(self, real: Any, offsets: Sequence[Tensor] | None, batch: int) -> Any:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from .collating import Collator, Prepared
+from .collating import Collator, Prepared, Workspace
 from .in_memory import table_of_dataset
 from .options import FixedSizeOptions
 from .padding import fits
@@ -188,11 +188,11 @@ class _FixedSizeSource(BatchSource):
         self._collator = collator
         self._over_size = over_size
 
-    def prepare(self, mini_batches: list[Tensor]) -> list[Any]:
+    def prepare(self, mini_batches: list[Tensor], workspace: Workspace) -> list[Any]:
         """Works out where everything goes, if the graphs lie in a table and need no trimming."""
         if self._table is None or self._over_size.trims:
             return mini_batches
-        return self._collator.prepare(self._table, mini_batches)
+        return self._collator.prepare(self._table, mini_batches, workspace)
 
     def mini_batch(self, entry: Tensor | Prepared) -> Batch:
         """One fixed-size batch."""

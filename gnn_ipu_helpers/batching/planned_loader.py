@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
 from .._backend import poptorch
+from .collating import Workspace
 from .combining import combine_batches, num_mini_batches
 from .planning import Plan, combined
 
@@ -42,8 +43,8 @@ class BatchSource(Dataset):
         """What is asked for, given the positions for all mini-batches of an epoch."""
         return mini_batches
 
-    def prepare(self, mini_batches: list[Tensor]) -> list[Any]:
-        """Does what can be done for many mini-batches at once."""
+    def prepare(self, mini_batches: list[Any], workspace: Workspace) -> list[Any]:
+        """Does what can be done for many mini-batches at once, in memory that may be used again."""
         return mini_batches
 
     def mini_batch(self, entry: Any) -> Any:
@@ -205,6 +206,7 @@ class _PlanSampler(Sampler):
         self._planner, self._source, self._prepares = planner, source, prepares
         self._running: Plan | None = None
         self._upcoming: Plan | None = None
+        self._workspaces: list[Workspace] = []
 
     def current(self) -> Plan:
         """The plan of the running epoch, or of the next one if none is running."""
@@ -222,18 +224,21 @@ class _PlanSampler(Sampler):
         self._running = None
         plan, self._upcoming = self.current(), None
         self._running = plan
+        # Epochs that run at the same time have memory of their own.
+        workspace = self._workspaces.pop() if self._workspaces else Workspace()
         try:
-            yield from self._combined_batches(self._source.requests(plan.mini_batches()))
+            yield from self._combined_batches(self._source.requests(plan.mini_batches()), workspace)
         finally:
+            self._workspaces.append(workspace)
             if self._running is plan:
                 self._running = None
 
-    def _combined_batches(self, mini_batches: list[Any]) -> Iterator[list[Any]]:
+    def _combined_batches(self, mini_batches: list[Any], workspace: Workspace) -> Iterator[list[Any]]:
         step = self._planner.num_mini_batches
         at_once = step * max(_CHUNK // step, 1)
         for start in range(0, len(mini_batches), at_once):
             chunk = mini_batches[start : start + at_once]
-            chunk = self._source.prepare(chunk) if self._prepares else chunk
+            chunk = self._source.prepare(chunk, workspace) if self._prepares else chunk
             for first in range(0, len(chunk), step):
                 yield chunk[first : first + step]
 
