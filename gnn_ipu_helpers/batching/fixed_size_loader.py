@@ -66,15 +66,17 @@ class FixedSizeDataLoader(PlannedLoader):
     ) -> None:
         if len(dataset) == 0:
             raise ValueError("The dataset is empty (got 0 graphs): at least one graph is needed.")
-        self.fixed_size_options = _resolve(dataset, batch_size, fixed_size_options, fixed_size_strategy)
+        _check_batch_size(batch_size, fixed_size_options)
         self.fixed_size_strategy = FixedSizeStrategy(fixed_size_strategy)
         self.over_size_strategy = OverSizeStrategy(over_size_strategy)
         self.trimmed = Trimmed()
-        needs_sizes = (
+        plans_by_size = (
             self.fixed_size_strategy != FixedSizeStrategy.PadToMax
             or self.over_size_strategy == OverSizeStrategy.Skip
         )
+        needs_sizes = plans_by_size or fixed_size_options is None
         graphs = _read(dataset, exclude_keys or (), all_sizes=needs_sizes)
+        self.fixed_size_options = fixed_size_options or self._infer_options(graphs.counts, batch_size)
         if graphs.schema.is_hetero:
             node_types, edge_types = graphs.schema.node_types, graphs.schema.edge_types
             self.fixed_size_options = copy.copy(self.fixed_size_options).to_hetero(node_types, edge_types)
@@ -84,12 +86,17 @@ class FixedSizeDataLoader(PlannedLoader):
         super().__init__(
             source,
             planner,
-            any_order=not needs_sizes,
+            any_order=not plans_by_size,
             shuffle=shuffle,
             options=options,
             drop_last=drop_last,
             **kwargs,
         )
+
+    def _infer_options(self, counts: dict[Group, Tensor], batch_size: int) -> FixedSizeOptions:
+        if self.fixed_size_strategy == FixedSizeStrategy.Pack:
+            return FixedSizeOptions.for_packing_sizes(counts, num_graphs=batch_size)
+        return FixedSizeOptions.from_sizes(counts, batch_size)
 
     def __iter__(self) -> Iterator[Batch]:
         return self._counting(super().__iter__()) if self.over_size_strategy.trims else super().__iter__()
@@ -118,24 +125,13 @@ def _read(dataset: Sequence[Data], exclude_keys: Sequence[str], all_sizes: bool)
     return _Graphs(schema, None, counts)
 
 
-def _resolve(
-    dataset: Sequence[Data],
-    batch_size: int,
-    options: FixedSizeOptions | None,
-    strategy: FixedSizeStrategy,
-) -> FixedSizeOptions:
-    if options is None:
-        if strategy == FixedSizeStrategy.Pack:
-            return FixedSizeOptions.for_packing(dataset, num_graphs=batch_size)
-        return FixedSizeOptions.from_dataset(dataset, batch_size)
-    if batch_size not in (_DEFAULT_BATCH_SIZE, options.num_graphs):
+def _check_batch_size(batch_size: int, options: FixedSizeOptions | None) -> None:
+    if options is not None and batch_size not in (_DEFAULT_BATCH_SIZE, options.num_graphs):
         raise ValueError(
             f"batch_size={batch_size} does not match fixed_size_options.num_graphs={options.num_graphs}: "
-            "both "
-            "count the graphs of a batch, including the padding graph. Give the same number, or leave out "
-            "batch_size."
+            "both count the graphs of a batch, including the padding graph. Give the same number, or leave "
+            "out batch_size."
         )
-    return options
 
 
 class _Planner:

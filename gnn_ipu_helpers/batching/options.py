@@ -6,6 +6,7 @@ import math
 from numbers import Integral, Real
 from typing import Any, Dict, Union
 
+from torch import Tensor
 from torch_geometric.data import HeteroData
 from torch_geometric.typing import EdgeType, NodeType
 
@@ -117,8 +118,13 @@ class FixedSizeOptions:
             sample_limit: Look at no more than this many graphs, evenly spread (default: at all).
             progress_bar: Show progress while reading graphs one by one (default: from 10,000 on).
         """
+        _num_graphs("batch_size", batch_size)
+        return cls.from_sizes(sizes_of(dataset, sample_limit, progress_bar), batch_size)
+
+    @classmethod
+    def from_sizes(cls, sizes: dict[Group, Tensor], batch_size: int) -> FixedSizeOptions:
+        """The same for graphs whose nodes and edges of each type, ``[G]``, are known."""
         real_graphs = _num_graphs("batch_size", batch_size) - 1
-        sizes = sizes_of(dataset, sample_limit=sample_limit, progress_bar=progress_bar)
         room = {group: int(counts.max()) * real_graphs + 1 for group, counts in sizes.items()}
         return cls._from_budgets(room, num_graphs=batch_size)
 
@@ -160,7 +166,13 @@ class FixedSizeOptions:
                 "for_packing needs the wished size of a batch either as num_nodes or as num_graphs "
                 f"(got num_nodes={num_nodes!r}, num_graphs={num_graphs!r})."
             )
-        sizes = sizes_of(dataset)
+        return cls.for_packing_sizes(sizes_of(dataset), num_nodes, num_graphs)
+
+    @classmethod
+    def for_packing_sizes(
+        cls, sizes: dict[Group, Tensor], num_nodes: int | None = None, num_graphs: int | None = None
+    ) -> FixedSizeOptions:
+        """The same for graphs whose nodes and edges of each type, ``[G]``, are known."""
         if num_graphs is not None:
             choice = choose_budgets(sizes, num_graphs=_num_graphs("num_graphs", num_graphs) - 1)
         else:

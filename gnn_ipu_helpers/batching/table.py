@@ -95,11 +95,23 @@ class GraphTable(NamedTuple):
             ids: What to call the graphs in messages (default: their positions), ``[G]``.
         """
         ids = torch.arange(len(samples)) if ids is None else ids
+        _check_types(samples, schema, ids)
         counts = {group: torch.tensor([_count(s, group) for s in samples]) for group in schema.groups}
         starts = {group: count.cumsum(0) - count for group, count in counts.items()}
         columns = [_concatenate(field, samples, counts, ids) for field in schema.fields]
         places = torch.arange(len(samples))
         return cls(schema, columns, counts, starts, places, ids, _shifts_of(schema, samples, counts))
+
+
+def _check_types(samples: Sequence[Data], schema: Schema, ids: Tensor) -> None:
+    known = {None, *schema.node_types, *schema.edge_types}
+    for sample, name in zip(samples, ids.tolist() if schema.is_hetero else ()):
+        unknown = [store._key for store in sample.stores if store._key not in known]
+        if unknown:
+            raise ValueError(
+                f"Graph {name} has the type {unknown[0]!r}, which none of the graphs looked at before had: "
+                "every batch holds the same types. Put a graph that has it to the front of the dataset."
+            )
 
 
 def _count(sample: Data, group: Group) -> int:

@@ -488,6 +488,27 @@ def test_an_edge_that_leads_nowhere_is_found_on_both_paths(kind):
         list(FixedSizeDataLoader(kind(graphs), 5))
 
 
+def test_a_type_seen_too_late_is_refused():
+    graphs = [hetero_graph(1, 1, 1, None)] * 1500
+    graphs[2] = hetero_graph(1, 1, 1, 1)
+    loader = FixedSizeDataLoader(graphs, fixed_size_options=FixedSizeOptions(9, 9, 4))
+    with pytest.raises(ValueError, match=r"Graph 2 has the type \('paper', 'cites', 'paper'\)"):
+        next(iter(loader))
+
+
+def test_a_dataset_without_known_sizes_is_read_through_only_once():
+    class Counting(OnDisk):
+        reads = 0
+
+        def __getitem__(self, index):
+            Counting.reads += 1
+            return super().__getitem__(index)
+
+    loader = FixedSizeDataLoader(Counting(molecules()), 10, fixed_size_strategy=STREAM)
+    assert len(loader) > 0
+    assert Counting.reads == 40
+
+
 # -- ordinary batches ------------------------------------------------------------------------------------
 
 
