@@ -264,8 +264,6 @@ class _Target:
             return [[column[row] for row in part.tolist()] for part in rows.split(numbers)]
         if isinstance(column, Picked):
             return [column.index_select(field.dim, part) for part in rows.split(numbers)]
-        if not isinstance(column, Tensor):
-            return column.index_select(field.dim, rows).split(numbers, dim=field.dim)
         values = workspace.empty((self.store, self.name), field.padded_shape(rows.size(0)), field.dtype)
         if field.dim == 1 and column.dim() == 2:
             # Row by row is twice as fast as along the second dimension.

@@ -131,9 +131,9 @@ def _advice(group: Group, total: int, options: FixedSizeOptions) -> str:
     name, budget, room = f"num_{group[0]}s", options.budget(group), largest_fill(group, options)
     return (
         f"{name}={budget} leaves room for {room}. Raise {name} to at least {total + budget - room}, put "
-        "fewer "
-        "graphs into a batch (FixedSizeStrategy.StreamPack and Pack do so by themselves), or choose another "
-        "over_size_strategy: OverSizeStrategy.Skip leaves such graphs out, TrimNodesAndEdges cuts them down."
+        "fewer graphs into a batch (FixedSizeStrategy.StreamPack and Pack do so by themselves), or choose "
+        "another over_size_strategy: OverSizeStrategy.Skip leaves such graphs out, TrimNodesAndEdges cuts "
+        "them down."
     )
 
 

@@ -111,8 +111,7 @@ def cat_dim(sample: Data, name: str, value: Tensor, store: BaseStorage) -> int |
     """The dimension to concatenate along, counted from the front; None if the value gets a new one."""
     if value.layout != torch.strided:
         raise ValueError(
-            f"The attribute '{name}' is a sparse tensor, which has no fixed size (got layout "
-            f"{value.layout}). "
+            f"The attribute '{name}' is a sparse tensor (got layout {value.layout}), which has no fixed size. "
             f"Store the edges as 'edge_index', or leave it out with exclude_keys=['{name}']."
         )
     dim = sample.__cat_dim__(name, value, store)
@@ -270,11 +269,9 @@ class _Seen:
         level, dim = self._level(), self.dim or 0
         if level == GRAPH and len(self.lengths) > 1:
             raise ValueError(
-                f"The attribute '{self.name}' belongs to neither the nodes, the edges nor the graph: its "
-                "number "
-                f"of entries differs from graph to graph (between {min(self.lengths)} and "
-                f"{max(self.lengths)}), so that it "
-                f"has no fixed size. Leave it out with exclude_keys=['{self.name}']."
+                f"The attribute '{self.name}' belongs to neither the nodes, the edges nor the graph: it has "
+                f"between {min(self.lengths)} and {max(self.lengths)} entries, and so no fixed size. "
+                f"Leave it out with exclude_keys=['{self.name}']."
             )
         shape = (0, *self.shape) if self.dim is None else self.shape
         shape = (*shape[:dim], 0, *shape[dim + 1 :])

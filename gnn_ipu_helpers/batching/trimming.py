@@ -170,9 +170,9 @@ def _keep_nodes(
         needed = len(keep) - len(candidates) + 1
         raise ValueError(
             f"Trimming cannot make the batch fit: of its {len(keep)} {what}, {len(keep) - len(candidates)} "
-            "have to "
-            f"stay (one of each graph, and the seeds), but num_nodes={options.budget(group)} leaves room for "
-            f"{largest_fill(group, options)}. Raise num_nodes to at least {needed} or make smaller batches."
+            "have to stay (one of each graph, and the seeds), but "
+            f"num_nodes={options.budget(group)} leaves room for {largest_fill(group, options)}. Raise "
+            f"num_nodes to at least {needed} or make smaller batches."
         )
     keep[_choose(candidates, excess, generator)] = False
     return keep
