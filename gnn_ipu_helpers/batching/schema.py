@@ -111,7 +111,7 @@ def cat_dim(sample: Data, name: str, value: Tensor, store: BaseStorage) -> int |
     """The dimension to concatenate along, counted from the front; None if the value gets a new one."""
     if value.layout != torch.strided:
         raise ValueError(
-            f"The attribute '{name}' is a sparse tensor (got layout {value.layout}), which has no fixed size. "
+            f"The attribute '{name}' is a sparse tensor (got layout {value.layout}), of no fixed size. "
             f"Store the edges as 'edge_index', or leave it out with exclude_keys=['{name}']."
         )
     dim = sample.__cat_dim__(name, value, store)

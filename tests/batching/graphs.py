@@ -84,9 +84,13 @@ def homogeneous(draw, max_graphs=8):
     names = draw(st.sets(st.sampled_from(LEVELS)))
     names = sorted(names) + [draw(st.sampled_from(("y_graph", "y_node")))]
     sizes = draw(st.lists(st.tuples(st.integers(1, 7), st.integers(0, 9)), min_size=1, max_size=max_graphs))
-    # Graphs of one node alone do not show whether a label belongs to the node or to the graph.
-    sizes.append((draw(st.integers(2, 7)), draw(st.integers(0, 9))))
-    return [graph(nodes, edges, seed, names=names) for seed, (nodes, edges) in enumerate(sizes)]
+    # With one or two nodes or edges in all graphs, nothing tells their attributes from those of the graph.
+    sizes.append((draw(st.integers(3, 7)), draw(st.integers(3, 9))))
+    graphs = [graph(nodes, edges, seed, names=names) for seed, (nodes, edges) in enumerate(sizes)]
+    if "x" in names and draw(st.booleans()):
+        for data in graphs:
+            del data.num_nodes
+    return graphs
 
 
 @st.composite

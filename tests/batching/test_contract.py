@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gnn_ipu_helpers.batching import FixedSizeOptions, collate_fixed_size
@@ -11,9 +11,6 @@ from .graphs import assert_same_graph, graph, hetero_graph, heterogeneous, homog
 
 AUTHOR, PAPER = "author", "paper"
 WRITES, CITES = (AUTHOR, "writes", PAPER), (PAPER, "cites", PAPER)
-
-settings.register_profile("batching", deadline=None, max_examples=30)
-settings.load_profile("batching")
 
 
 def room_for(graphs, spare_nodes, spare_edges, spare_graphs):
