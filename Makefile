@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
+# Threads that wait by spinning make each other many times slower as soon as anything else runs on the machine.
+export OMP_WAIT_POLICY ?= PASSIVE
 NBVAL := --nbval-lax --nbval-current-env --nbval-sanitize-with tests/nbval_sanitize.cfg --nbval-cell-timeout 600
 
 .DEFAULT_GOAL := help
