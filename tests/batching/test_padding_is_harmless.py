@@ -70,7 +70,7 @@ def test_outputs_and_gradients_are_those_of_the_graphs_alone(graphs, layer, pool
             model, pool, alone.x, alone.edge_index, alone.batch, alone.num_graphs, alone.y[:, 0], 1.0
         )
         torch.testing.assert_close(loss, expected, rtol=1e-6, atol=1e-6)
-        torch.testing.assert_close(gradients, expected_gradients, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(gradients, expected_gradients, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("layer", LAYERS)
