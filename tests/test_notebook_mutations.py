@@ -13,6 +13,8 @@ NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 GLANCE = "1_at_a_glance"
 WORKED = "2_a_worked_example"
 PADDING = "3_small_graph_batching_with_padding"
+PACKING = "4_small_graph_batching_with_packing"
+SAMPLING = "5_large_graph_sampling"
 
 # Notebook, beginning of the cell, the fix in it, what stands there instead, and what a later cell says;
 # in the order of the cells, so that no cell before them runs twice.
@@ -87,6 +89,41 @@ MUTATIONS = {
         "torch.ones_like(predicted) / len(predicted)",
         "padding reached the loss",
     ),
+    "pooling packs without size": (
+        PACKING,
+        "class GcnForPacking(",
+        ", size=self.num_graphs",
+        "",
+        "a finding is left",
+    ),
+    "the last graph alone taken for padding": (
+        PACKING,
+        "class GcnForPacking(",
+        "torch.where(graphs_mask, y, -100)",
+        "torch.cat([y[:-1], y.new_full((1,), -100)])",
+        "padding reached the loss",
+    ),
+    "labels outside the mask": (
+        SAMPLING,
+        "class NodeClassifier(",
+        "torch.where(loss_mask, y, -100)",
+        "y",
+        "a label outside the mask reached the loss",
+    ),
+    "a mean over no training node": (
+        SAMPLING,
+        "class NodeClassifier(",
+        ".clamp(min=1)",
+        "",
+        "a batch without training nodes spoils the loss",
+    ),
+    "self-loops added by the GCN": (
+        SAMPLING,
+        "def make_gcn",
+        ", add_self_loops=False",
+        "",
+        "a finding is left",
+    ),
 }
 
 
@@ -123,7 +160,7 @@ def kernels():
         patch.setenv("GNN_IPU_DATA", "standin")
         patch.setattr(sys, "path", list(sys.path))
         patch.chdir(NOTEBOOKS)
-        yield {name: Kernel(name) for name in (GLANCE, WORKED, PADDING)}
+        yield {name: Kernel(name) for name in (GLANCE, WORKED, PADDING, PACKING, SAMPLING)}
         sys.modules.pop("mutated_notebook", None)
 
 
