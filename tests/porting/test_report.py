@@ -95,9 +95,9 @@ def test_the_users_innermost_line_and_the_librarys_innermost_line_are_taken():
 
     stack = parse_stack(
         f"""
-  File "/home/me/train.py", line 3, in forward
+  File "/project/train.py", line 3, in forward
     return self.head(x)
-  File "/home/me/layers.py", line 7, in head
+  File "/project/layers.py", line 7, in head
     return global_mean_pool(x, batch)
   File "{torch_geometric.__path__[0]}/nn/pool/glob.py", line 60, in global_mean_pool
     return scatter(x, batch)
@@ -109,7 +109,7 @@ def test_the_users_innermost_line_and_the_librarys_innermost_line_are_taken():
     )
     user, cause = locate(stack)
 
-    assert (user.file, user.line, user.function) == ("/home/me/layers.py", 7, "head")
+    assert (user.file, user.line, user.function) == ("/project/layers.py", 7, "head")
     assert cause.function == "scatter"
 
 
