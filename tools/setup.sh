@@ -5,15 +5,16 @@ cd "$(dirname "$0")/.."
 
 fail() { echo "setup: $*" >&2; exit 1; }
 
-suitable() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1; }
+# The pinned packages have wheels for these versions, and for no others.
+suitable() { "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' >/dev/null 2>&1; }
 
 python=""
-for candidate in "${1:-python3}" python3.11 python3.12 python3.13 python3.10; do
+for candidate in "${1:-python3}" python3.11 python3.12 python3.13 python3.14; do
     if command -v "$candidate" >/dev/null 2>&1 && suitable "$candidate"; then python=$candidate; break; fi
 done
 if [ -z "$python" ]; then
     found=$("${1:-python3}" --version 2>/dev/null || echo "none")
-    fail "Python 3.10 or newer is needed (found: $found); install it, or name one with \`make setup PYTHON=/path/to/python3.11\`."
+    fail "Python 3.11, 3.12, 3.13 or 3.14 is needed (found: $found); install one, or name one with \`make setup PYTHON=/path/to/python3.11\`."
 fi
 "$python" -c 'import venv, ensurepip' >/dev/null 2>&1 ||
     fail "Python's venv module is missing; on Debian or Ubuntu install it with \`apt-get install python3-venv\`."
@@ -27,7 +28,9 @@ done
 echo "setup: making .venv with $("$python" --version); the first time takes a few minutes"
 rm -rf .venv
 "$python" -m venv .venv
-.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt ||
+quiet="--quiet"
+if [ -t 1 ]; then quiet=""; fi # a person who waits sees pip's progress bars
+.venv/bin/python -m pip install $quiet --disable-pip-version-check -r requirements.txt ||
     fail "pip could not install requirements.txt: check the network or your package index, then run the command again."
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable . ||
     fail "pip could not install this package into .venv; see the lines above."
