@@ -2,7 +2,9 @@
 
 import importlib.util
 import os
+import re
 import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -30,16 +32,37 @@ def write(path, *sources):
     return path
 
 
-def test_run_writes_a_notebook_a_page_and_markdown(tool, tmp_path, capsys):
-    path = write(tmp_path / "1_small.ipynb", "print('Backend: none')", "1 + 1")
+def test_run_writes_a_notebook_a_page_and_markdown(tool, tmp_path):
+    path = write(tmp_path / "1_small.ipynb", "1 + 1")
     assert tool.run([path]) == 0
     executed = nbformat.read(tmp_path / "build" / "notebooks" / path.name, as_version=4)
-    assert executed.cells[2].outputs[0].data["text/plain"] == "2"
+    assert executed.cells[1].outputs[0].data["text/plain"] == "2"
     assert 'href="2_a_worked_example.html"' in (tmp_path / "build" / "html" / "1_small.html").read_text()
     assert "(2_a_worked_example.md)" in (tmp_path / "build" / "markdown" / "1_small.md").read_text()
-    printed = capsys.readouterr().out
-    assert "[1/1] 1_small.ipynb" in printed
-    assert "Backend: none" in printed
+
+
+def test_run_says_at_the_end_what_ran_on_what(tool, tmp_path, capsys):
+    notice = "print('Note: Cora is a stand-in here, because ...')\n"
+    first = write(
+        tmp_path / "1_first.ipynb", f"print('Backend: none')\n{notice}print('Cora: stand-in, 3 nodes')"
+    )
+    second = write(tmp_path / "2_second.ipynb", "print('Backend: none')\nprint('QM9: real data')")
+    tool.run([first, second])
+    lines = capsys.readouterr().out.split("What ran on what:\n")[1].splitlines()
+    assert lines[:3] == [
+        "  Backend: none",
+        "  1_first   Cora: stand-in, 3 nodes",
+        "  2_second  QM9: real data",
+    ]
+    assert "README.md" in lines[4]
+
+
+def test_run_prints_one_line_a_notebook(tool, tmp_path, capfd):
+    path = write(tmp_path / "1_small.ipynb", "print('fine')")
+    tool.run([path])
+    printed, errors = capfd.readouterr()
+    assert re.match(r"\[1/1\] 1_small\.ipynb … \d+ s\n", printed)
+    assert errors == ""
 
 
 def test_pages_hold_the_figures_and_lead_to_the_docs(tool, tmp_path):
@@ -76,15 +99,16 @@ def test_solutions_are_folded_in_the_page(tool, tmp_path):
     assert "open" not in folded
 
 
-def test_cleaning_keeps_results_and_drops_progress(tool):
+def test_cleaning_keeps_results_in_one_piece_and_drops_progress(tool):
     cell = new_code_cell("work()", metadata={"tags": ["keep"], "collapsed": True})
     cell.outputs = [
         new_output("stream", name="stderr", text="100%|####| 3/3"),
         new_output("stream", name="stdout", text="result"),
         new_output("display_data", data={tool.WIDGET: {"model_id": "x"}, "text/plain": "bar"}),
+        new_output("stream", name="stdout", text=", and more"),
     ]
     cleaned = tool.clean(new_notebook(cells=[cell], metadata={"widgets": {}, "kernelspec": KERNEL}))
-    assert [output.text for output in cleaned.cells[0].outputs] == ["result"]
+    assert [output.text for output in cleaned.cells[0].outputs] == ["result, and more"]
     assert cleaned.cells[0].metadata == {"tags": ["keep"]}
     assert set(cleaned.metadata) == {"kernelspec"}
 
@@ -117,7 +141,18 @@ def test_an_old_python_gets_one_sentence(tmp_path):
     result = run_setup(tmp_path, old)
     assert result.returncode != 0
     assert result.stderr.count("\n") == 1
-    assert "Python 3.10 or newer is needed (found: Python 3.7.16)" in result.stderr
+    assert "Python 3.11, 3.12, 3.13 or 3.14 is needed (found: Python 3.7.16)" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("version", "is_taken"), [("3, 10", False), ("3, 11", True), ("3, 14", True), ("3, 15", False)]
+)
+def test_only_pythons_with_wheels_of_all_pins_are_taken(tmp_path, version, is_taken):
+    run_as = f'{sys.executable} -c "import sys; sys.version_info = ({version}); $2"'
+    source = f'if [ "$1" = --version ]; then echo Python; else {run_as}; fi'
+    result = run_setup(tmp_path, source)
+    assert ("making .venv" in result.stdout) == is_taken
+    assert ("is needed" in result.stderr) != is_taken
 
 
 def test_no_python_at_all_gets_one_sentence(tmp_path):

@@ -12,6 +12,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbconvert import HTMLExporter, MarkdownExporter
+from nbconvert.preprocessors import CoalesceStreamsPreprocessor
 from traitlets.config import Config
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,7 +39,13 @@ def execute(path):
     """Run every cell of the notebook at `path` in its own folder and return it with its outputs."""
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
-        notebook, timeout=900, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
+        notebook,
+        timeout=900,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(path.parent)}},
+        extra_arguments=[
+            "--log-level=ERROR"
+        ],  # the kernel's advice on transports would split our progress line
     )
     client.execute()
     return notebook
@@ -82,14 +89,25 @@ def export(notebook, path):
         target.write_bytes(content)
 
 
-def first_lines(notebook):
-    """What the notebook's first code cell printed: the backend and the data that it runs on."""
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            return "".join(
-                o.text for o in cell.outputs if o.output_type == "stream" and o.name == "stdout"
-            ).strip()
-    return ""
+def what_it_ran_on(notebook):
+    """The backend and the data that the notebook's first code cell names, a line each."""
+    first = next((cell for cell in notebook.cells if cell.cell_type == "code"), {})
+    printed = "".join(o.text for o in first.get("outputs", []) if o.get("name") == "stdout")
+    lines = [line for line in printed.splitlines() if not line.startswith("Note: ")]
+    return lines[:1], lines[1:]
+
+
+def summary(ran):
+    """What ran on which backend and data, as lines; `ran` maps a notebook's name to `what_it_ran_on`."""
+    lines = ["", "What ran on what:"]
+    lines += [
+        f"  {backend}" for backend in sorted({line for backends, _ in ran.values() for line in backends})
+    ]
+    width = max(map(len, ran), default=0)
+    lines += [f"  {name:{width}}  {line}" for name, (_, data) in ran.items() for line in data]
+    if any(": stand-in" in line for line in lines):
+        lines += ["", "A stand-in is not the original: README.md says under “Data” how to get the real ones."]
+    return lines
 
 
 def run(paths):
@@ -107,15 +125,12 @@ def run(paths):
             print(f"failed after {time.perf_counter() - start:.0f} s\n{error}")
             continue
         export(notebook, path)
-        ran[path.name] = first_lines(notebook)
+        ran[path.stem] = what_it_ran_on(notebook)
         print(f"{time.perf_counter() - start:.0f} s", flush=True)
     vendor = BUILD / "vendor"
     if vendor.is_dir():
         shutil.copytree(vendor, BUILD / "html" / "vendor", dirs_exist_ok=True)
-    print("\nWhat ran on what:")
-    for name, lines in ran.items():
-        print(f"  {name}")
-        print("\n".join(f"    {line}" for line in lines.splitlines()))
+    print("\n".join(summary(ran)))
     print("\nRead the pages in build/html; build/notebooks and build/markdown hold the same in other forms.")
     if failed:
         print(f"\nFailed: {', '.join(failed)}")
@@ -139,6 +154,7 @@ def clean(notebook):
             for output in cell.outputs
             if output.get("name") != "stderr" and WIDGET not in output.get("data", {})
         ]
+    notebook, _ = CoalesceStreamsPreprocessor(enabled=True)(notebook, {})
     return notebook
 
 
