@@ -190,7 +190,7 @@ def write_page(outcomes: dict[str, list[Outcome]]) -> str:
 def _table(outcomes: list[Outcome]) -> str:
     def name(outcome: Outcome) -> str:
         is_ours = outcome.status != NOT_STATIC and outcome.name.split()[0] not in POPTORCH_GEOMETRIC
-        return f"`{outcome.name}`" + ("*" if is_ours else "")
+        return f"`{outcome.name}`" + ("\\*" if is_ours else "")
 
     if not any(outcome.remark for outcome in outcomes):
         return ", ".join(map(name, outcomes))
