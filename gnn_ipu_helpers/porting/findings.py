@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import re
 from typing import Sequence
 
 
@@ -109,8 +110,18 @@ def _html_row(number: int, finding: Finding) -> str:
     if finding.cause is not None:
         where += f"<br><small>inside {html.escape(str(finding.cause))}</small>"
     cells = [
-        str(number),
-        where,
-        *(html.escape(t) for t in (finding.operation, finding.reason, finding.remedy)),
+        _html_cell(str(number)),
+        _html_cell(where),
+        _html_cell(html.escape(finding.operation)),
+        _html_cell(_html_prose(finding.reason), "; min-width: 11em"),
+        _html_cell(_html_prose(finding.remedy), "; min-width: 13em"),
     ]
-    return "<tr>" + "".join(f'<td style="text-align: left">{cell}</td>' for cell in cells) + "</tr>"
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _html_cell(content: str, style: str = "") -> str:
+    return f'<td style="text-align: left; vertical-align: top{style}">{content}</td>'
+
+
+def _html_prose(text: str) -> str:
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))

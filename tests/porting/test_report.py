@@ -53,6 +53,12 @@ def test_table_holds_every_finding_and_escapes_what_it_shows():
     assert "torch_geometric/utils/loop.py:650" in table
 
 
+def test_code_in_the_words_of_a_finding_is_set_as_code_in_the_table():
+    finding = dataclasses.replace(OWN, remedy="write `x < y` instead")
+
+    assert "write <code>x &lt; y</code> instead" in Report(False, [finding], "")._repr_html_()
+
+
 def test_a_line_of_a_notebooks_cell_reads_as_words():
     finding = dataclasses.replace(OWN, file="cell 3")
 
