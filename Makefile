@@ -2,12 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
-# Threads that wait by spinning make each other many times slower as soon as anything else runs on the machine.
-export OMP_WAIT_POLICY ?= PASSIVE
+# Tests run on one thread each: threads of small graphs wait for one another by spinning, and on a machine that does
+# anything else besides that costs many times more than a second thread gains.
+ONE_THREAD := OMP_NUM_THREADS=1
 NBVAL := --nbval-lax --nbval-current-env --nbval-sanitize-with tests/nbval_sanitize.cfg --nbval-cell-timeout 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint unit notebooks lab bench figures layers refresh test-ipu-versions clean
+.PHONY: help setup run test lint unit notebooks lab docs bench figures layers refresh test-ipu-versions clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | column -t -s '|'
@@ -27,13 +28,16 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 
 unit: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal --show-capture no tests
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal --show-capture no tests
 
 notebooks: $(READY)
-	@if ls notebooks/*.ipynb >/dev/null 2>&1; then $(BIN)/python -m pytest -v $(NBVAL) notebooks; else echo "no notebooks yet"; fi
+	@if ls notebooks/*.ipynb >/dev/null 2>&1; then $(ONE_THREAD) $(BIN)/python -m pytest -v $(NBVAL) notebooks; else echo "no notebooks yet"; fi
 
 lab: $(READY) ## open JupyterLab on localhost
 	$(BIN)/jupyter lab --ip 127.0.0.1
+
+docs: $(READY) ## the site of notebooks and reference, in build/site
+	@$(BIN)/python tools/docs.py
 
 bench: $(READY) ## loaders, sampling and the check, side by side with PyG, as ratios
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
