@@ -22,6 +22,10 @@ def without_code(text):
     return re.sub(r"`[^`\n]*`", "", re.sub(r"(?s)```.*?```", "", text))
 
 
+def links_in(path):
+    return [link or address for link, address in LINK.findall(without_code(markdown(path)))]
+
+
 def anchors(path):
     headings = re.findall(r"(?m)^#+ +(.*?) *$", markdown(path))
     forms = set()
@@ -34,8 +38,7 @@ def anchors(path):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_relative_links_lead_somewhere(page):
-    for groups in LINK.findall(without_code(markdown(page))):
-        link = groups[0] or groups[1]
+    for link in links_in(page):
         if re.match(r"[a-z]+:", link):
             continue
         name, _, anchor = link.partition("#")

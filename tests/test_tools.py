@@ -11,6 +11,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from .test_links import links_in
+
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL = {"name": "python3", "display_name": "Python 3"}
 
@@ -75,6 +77,27 @@ def test_pages_hold_the_figures_and_lead_to_the_docs(tool, tmp_path):
     markdown = (tmp_path / "build" / "markdown" / "1_small.md").read_text()
     assert "(../../static/stacking.svg)" in markdown
     assert "(../../docs/supported_layers.md)" in markdown
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_links_of_everything_exported_lead_to_files(tool, tmp_path, path):
+    tool.export(nbformat.read(path, as_version=4), path)
+    build = tmp_path / "build"
+    page = (build / "html" / f"{path.stem}.html").read_text(encoding="utf-8")
+    links = {
+        "notebooks": links_in(build / "notebooks" / path.name),
+        "html": re.findall(r'(?:href|src)="([^"]+)"', page),
+        "markdown": links_in(build / "markdown" / f"{path.stem}.md"),
+    }
+    for folder, found in links.items():
+        assert found
+        for name in (link.partition("#")[0] for link in found):
+            if not name or re.match(r"[a-z]+:", name):
+                continue
+            leads_to_a_notebook = (ROOT / "notebooks" / Path(name).with_suffix(".ipynb")).exists()
+            leads_to_a_picture = (build / folder / name).exists()
+            leads_to_a_file = (ROOT / "build" / folder / name).resolve().exists()
+            assert leads_to_a_notebook or leads_to_a_picture or leads_to_a_file, f"{folder}: {name}"
 
 
 def test_run_fails_when_a_cell_fails_and_goes_on_with_the_others(tool, tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 import argparse
 import base64
+import copy
 import re
 import shutil
 import sys
@@ -51,6 +52,15 @@ def execute(path):
     return notebook
 
 
+def relocate(notebook):
+    """A copy of the notebook for build/, where links out of its folder go up one folder more."""
+    moved = copy.deepcopy(notebook)
+    for cell in moved.cells:
+        if cell.cell_type == "markdown":
+            cell.source = cell.source.replace("](../", "](../../")
+    return moved
+
+
 def link_pages(text, suffix):
     """Point links between notebooks at the pages made of them."""
     return re.sub(r"(?<=[\"(])((?:\d|appendix)_?[\w]+)\.ipynb(?=[\"#)])", rf"\1{suffix}", text)
@@ -63,11 +73,12 @@ def embed_figures(page):
         figure = base64.b64encode((ROOT / "static" / match.group(1)).read_bytes()).decode("ascii")
         return f'src="data:image/svg+xml;base64,{figure}"'
 
-    return re.sub(r'src="\.\./static/([\w-]+\.svg)"', embedded, page)
+    return re.sub(r'src="\.\./\.\./static/([\w-]+\.svg)"', embedded, page)
 
 
 def export(notebook, path):
     """Write the executed notebook to build/ as .ipynb, HTML and Markdown."""
+    notebook = relocate(notebook)
     for folder in ("notebooks", "html", "markdown"):
         (BUILD / folder).mkdir(parents=True, exist_ok=True)
     nbformat.write(notebook, BUILD / "notebooks" / path.name)
@@ -76,13 +87,12 @@ def export(notebook, path):
     html, _ = HTMLExporter(embed_images=True, **templates).from_notebook_node(
         notebook, resources=dict(resources)
     )
-    html = embed_figures(link_pages(html, ".html")).replace('href="../docs/', 'href="../../docs/')
+    html = embed_figures(link_pages(html, ".html"))
     (BUILD / "html" / f"{path.stem}.html").write_text(html, encoding="utf-8")
     resources["output_files_dir"] = f"{path.stem}_files"
     exporter = MarkdownExporter(config=Config(NbConvertBase={"display_data_priority": PICTURES_FIRST}))
     markdown, extra = exporter.from_notebook_node(notebook, resources=resources)
-    markdown = re.sub(r"\]\(\.\./(static|docs)/", r"](../../\1/", link_pages(markdown, ".md"))
-    (BUILD / "markdown" / f"{path.stem}.md").write_text(markdown, encoding="utf-8")
+    (BUILD / "markdown" / f"{path.stem}.md").write_text(link_pages(markdown, ".md"), encoding="utf-8")
     for name, content in extra["outputs"].items():
         target = BUILD / "markdown" / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -131,7 +141,8 @@ def run(paths):
     if vendor.is_dir():
         shutil.copytree(vendor, BUILD / "html" / "vendor", dirs_exist_ok=True)
     print("\n".join(summary(ran)))
-    print("\nRead the pages in build/html; build/notebooks and build/markdown hold the same in other forms.")
+    if ran:
+        print(f"\nOpen build/html/{next(iter(ran))}.html; build/notebooks and build/markdown hold the same.")
     if failed:
         print(f"\nFailed: {', '.join(failed)}")
     return 1 if failed else 0
