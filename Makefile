@@ -34,7 +34,7 @@ notebooks: $(READY)
 	@if ls notebooks/*.ipynb >/dev/null 2>&1; then $(ONE_THREAD) $(BIN)/python -m pytest -v $(NBVAL) notebooks; else echo "no notebooks yet"; fi
 
 lab: $(READY) ## open JupyterLab on localhost
-	$(BIN)/jupyter lab --ip 127.0.0.1
+	$(BIN)/jupyter lab --ip 127.0.0.1 $(if $(filter 0,$(shell id -u)),--allow-root)
 
 docs: $(READY) ## the site of notebooks and reference, in build/site
 	@$(BIN)/python tools/docs.py
