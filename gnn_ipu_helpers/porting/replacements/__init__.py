@@ -1,6 +1,6 @@
 """Static versions of PyG code that is dynamic inside though its result is not, in force while compiling."""
 
-from . import aggregations, convolutions, dense, models, norms, points, recurrent, relations, splines
+from . import aggregations, convolutions, data, dense, models, norms, points, recurrent, relations, splines
 from .host import print_while_tracing
 from .scope import Original, concerns_replacement, replaced_by, static_replacements
 
@@ -9,6 +9,7 @@ __all__ = [
     "aggregations",
     "concerns_replacement",
     "convolutions",
+    "data",
     "dense",
     "models",
     "norms",

@@ -1,0 +1,41 @@
+"""Assigning to a data object in `forward`, such as `data.x = ...`.
+
+PyG asks the class for a setter first, which the tracer cannot follow. The setters of PyG's own attributes
+only put the value into the store, so that it can go there at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch_geometric.data import Data
+from torch_geometric.data.storage import BaseStorage, EdgeStorage, NodeStorage
+
+from .scope import replaces_method
+
+
+def _setters(*classes: type) -> frozenset[str]:
+    members = [item for owner in classes for item in vars(owner).items()]
+    return frozenset(name for name, value in members if getattr(value, "fset", None) is not None)
+
+
+_OF_DATA = _setters(Data)
+_OF_STORES = _setters(NodeStorage, EdgeStorage)
+_set_data = Data.__setattr__
+_set_store = BaseStorage.__setattr__
+
+
+@replaces_method(Data, "__setattr__")
+def data_set_attribute(self: Data, key: str, value: Any) -> None:
+    if key in _OF_DATA:
+        self._store[key] = value
+    else:
+        _set_data(self, key, value)
+
+
+@replaces_method(BaseStorage, "__setattr__")
+def store_set_attribute(self: BaseStorage, key: str, value: Any) -> None:
+    if key in _OF_STORES:
+        self[key] = value
+    else:
+        _set_store(self, key, value)
