@@ -11,7 +11,16 @@ import torch_geometric.nn
 from .findings import Finding, Place
 from .inspection import Origin
 from .places import is_library, is_pyg, locate, relevant, shown
-from .remedies import BY_FILE, BY_FUNCTION, BY_OPERATION, MAX_ELEMENTS, SELF_LOOPS, SIZE, Hint
+from .remedies import (
+    BY_FILE,
+    BY_FUNCTION,
+    BY_OPERATION,
+    ELSEWHERE_IN_PYG,
+    MAX_ELEMENTS,
+    SELF_LOOPS,
+    SIZE,
+    Hint,
+)
 
 
 def explain(origin: Origin) -> Finding:
@@ -127,4 +136,6 @@ def _operation_hint(origin: Origin) -> tuple[Hint, str]:
     missing = re.match(r"(\w+) = int\(", frames[-1].source)
     if missing:
         return Hint(SIZE, f"pass {missing.group(1)}=<a constant> to {{name}}, if it takes it"), name
-    return Hint(hint.reason + ", inside {name}", "use another layer, see docs/supported_layers.md"), name
+    file = next((frame.file for frame in frames if is_pyg(frame.file)), "").replace("\\", "/")
+    remedy = next(remedy for fragment, remedy in ELSEWHERE_IN_PYG.items() if fragment in file)
+    return Hint(hint.reason + ", inside {name}", remedy), name

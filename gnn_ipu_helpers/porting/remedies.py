@@ -139,6 +139,13 @@ BY_FILE = {
     "utils/dropout.py": _SAMPLING,
 }
 
+ELSEWHERE_IN_PYG = {
+    "torch_geometric/transforms/": "give it to the dataset as its transform or pre_transform, not in forward",
+    "torch_geometric/data/": "take the tensors out of the data object, x = data.x, and go on with those; "
+    "copy or convert the object itself before the call",
+    "": "use another layer, see docs/supported_layers.md",
+}
+
 MAX_ELEMENTS = Hint(
     "the size of the largest group is read from the data",
     "pass max_num_elements=<most elements that a group may have>, beside dim_size, to {name}",

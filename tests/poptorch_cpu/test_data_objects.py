@@ -1,4 +1,4 @@
-"""A model may assign to the data object it is given, and build others, as on an IPU."""
+"""A model may ask the data object it is given for sizes, assign to it and build others, as on an IPU."""
 
 import copy
 
@@ -38,6 +38,11 @@ class _Builds(torch.nn.Module):
         return inner.x + data.x
 
 
+class _Asks(torch.nn.Module):
+    def forward(self, data):
+        return data.x / data.num_nodes + torch.arange(data.num_nodes).unsqueeze(1) * data.num_edges
+
+
 class _AssignsToTypes(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -62,6 +67,12 @@ def _batch(seed):
     return Batch.from_data_list(graphs)
 
 
+def _sized(seed):
+    data = _batch(seed)
+    data.num_nodes = 6
+    return data
+
+
 def _typed(seed):
     generator = torch.Generator().manual_seed(seed)
     data = HeteroData()
@@ -80,7 +91,7 @@ def _same(first, second):
     )
 
 
-CASES = [(_Assigns, _batch), (_Builds, _batch), (_AssignsToTypes, _typed)]
+CASES = [(_Assigns, _batch), (_Builds, _batch), (_Asks, _batch), (_Asks, _sized), (_AssignsToTypes, _typed)]
 
 
 @pytest.mark.parametrize(("model", "make"), CASES)
@@ -112,3 +123,12 @@ def test_a_check_with_a_finding_leaves_the_data_alone_too():
     data = _batch(0)
     assert check(Sized(), data).ok is False
     assert _same(data, _batch(0))
+
+
+def test_a_number_that_the_graph_took_from_the_data_may_not_change():
+    inferred = poptorch.inferenceModel(_Asks())
+    inferred(_sized(0))
+    changed = _sized(0)
+    changed.num_nodes = 5
+    with pytest.raises(poptorch.Error, match="num_nodes"):
+        inferred(changed)

@@ -492,3 +492,34 @@ class ConvolutionalNet(nn.Module):
 
     def forward(self, x):
         return self.net(x.view(-1, 1, 4, 4)[:6])
+
+
+@accepted(given.padded_batch())
+class AsksItsData(nn.Module):
+    """Sizes that a data object knows from the shapes of its tensors, and attributes that it may lack."""
+
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(given.CHANNELS, given.CLASSES)
+
+    def forward(self, data):
+        x = self.lin(data.x) / data.num_nodes + degree(data.edge_index[0], data.num_nodes).unsqueeze(1)
+        weight = data.get("edge_weight")
+        if weight is not None or "pos" in data:
+            x = x * 2
+        x = x + torch.arange(data.size(0)).unsqueeze(1) * data.num_edges * data.num_features
+        return global_add_pool(x, data.batch, size=data.num_graphs)
+
+
+@accepted(given.padded_batch())
+class AssignsToItsData(nn.Module):
+    """Layers that hand their result on in the data object."""
+
+    def __init__(self):
+        super().__init__()
+        self.convs = nn.ModuleList([SAGEConv(given.CHANNELS, given.CHANNELS) for _ in range(2)])
+
+    def forward(self, data):
+        for conv in self.convs:
+            data.x = conv(data.x, data.edge_index).relu()
+        return global_mean_pool(data.x, data.batch, size=data.num_graphs)

@@ -4,6 +4,7 @@ remedy."""
 import numpy as np
 import torch
 import torch.nn.functional as F
+import torch_geometric.transforms as T
 from torch import nn
 from torch_geometric.nn import (
     GCN,
@@ -559,3 +560,24 @@ class NestedHelpers(nn.Module):
 
 def _readout(x, batch):
     return global_add_pool(x, batch)  # <- finding of NestedHelpers: size=
+
+
+@refused(given.padded_batch())
+class CopiesItsData(nn.Module):
+    """A data object copied in the model: the tensors are all that it needs."""
+
+    def forward(self, data):
+        data = data.clone()  # <- finding: x = data.x before the call
+        return data.x * 2
+
+
+@refused(given.padded_batch())
+class TransformsItsData(nn.Module):
+    """A transform belongs to the dataset."""
+
+    def __init__(self):
+        super().__init__()
+        self.transform = T.NormalizeFeatures()
+
+    def forward(self, data):
+        return self.transform(data).x  # <- finding: dataset pre_transform

@@ -1,7 +1,8 @@
-"""Assigning to a data object in `forward`, such as `data.x = ...`.
+"""What a model does with the data object it is given: `data.x = ...`, `data.num_nodes`.
 
-PyG asks the class for a setter first, which the tracer cannot follow. The setters of PyG's own attributes
-only put the value into the store, so that it can go there at once.
+To assign, PyG asks the class for a setter first, which the tracer cannot follow. The setters of PyG's own
+attributes only put the value into the store, so that it can go there at once. Nor can the tracer follow a
+property to that of a base class.
 """
 
 from __future__ import annotations
@@ -31,6 +32,11 @@ def data_set_attribute(self: Data, key: str, value: Any) -> None:
         self._store[key] = value
     else:
         _set_data(self, key, value)
+
+
+@replaces_method(Data, "num_nodes")
+def data_num_nodes(self: Data) -> int | None:
+    return self._store.num_nodes
 
 
 @replaces_method(BaseStorage, "__setattr__")

@@ -17,8 +17,8 @@ _ABSENT = object()
 
 
 def replaces_method(owner: type | None, name: str = "forward") -> Callable[[Callable], Callable]:
-    """Register the decorated function as the static version of `owner.name`; without effect where PyG
-    lacks it."""
+    """Register the decorated function as the static version of `owner.name`, a method or the getter of a
+    property; without effect where PyG lacks it."""
 
     def register(function: Callable) -> Callable:
         if owner is not None and hasattr(owner, name):
@@ -55,8 +55,9 @@ def static_replacements() -> Iterator[None]:
     """
     with _LOCK, contextlib.ExitStack() as stack:
         for owner, name, replacement in [*_METHODS, *_VALUES, *_imported_functions()]:
-            stack.callback(_restore, owner, name, vars(owner).get(name, _ABSENT))
-            setattr(owner, name, replacement)
+            original = vars(owner).get(name, _ABSENT)
+            stack.callback(_restore, owner, name, original)
+            setattr(owner, name, _in_kind(original, replacement))
         yield
 
 
@@ -85,6 +86,11 @@ def _originals() -> dict[str, Original]:
 
 def _file(thing: Any) -> str:
     return getattr(sys.modules[thing.__module__], "__file__", "")
+
+
+def _in_kind(original: Any, replacement: Any) -> Any:
+    """The replacement of a property's getter as a property."""
+    return original.getter(replacement) if isinstance(original, property) else replacement
 
 
 def _restore(owner: Any, name: str, value: Any) -> None:
