@@ -62,6 +62,8 @@ def _statement(source: str, operation: str) -> str:
     """A value read for a condition or a loop is better explained by the statement that reads it."""
     if "one_hot(" in source:
         return "one_hot"
+    if operation == "untraceable" and re.search(r"autograd\.grad\(|\.backward\(|\.requires_grad_\(", source):
+        return "gradient"
     if operation in ("item", "size", "branch"):
         if re.match(r"(if|elif|while)\b", source) or re.search(r"\bif\b.+\belse\b", source):
             return "branch"

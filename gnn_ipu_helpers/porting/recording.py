@@ -35,6 +35,8 @@ _READS = {
     "unique_consecutive": "unique",
     "masked_select": "masked_select",
     "bincount": "bincount",
+    "grad": "gradient",
+    "backward": "gradient",
 }
 
 
@@ -88,8 +90,8 @@ def _stack() -> list:
 def record(function: Callable, args: tuple, kwargs: dict) -> tuple[Any, list[Origin]]:
     """The result of `function(*args, **kwargs)` and the operations in it that read values or sizes from data.
 
-    Works on a copy of a module, without gradients, and leaves the random state as it was. An exception that
-    the model itself raises comes through.
+    Works on a copy of a module, and leaves the random state as it was. An exception that the model itself
+    raises comes through.
     """
     function = copied(function) if isinstance(function, torch.nn.Module) else function
     args, kwargs = copied((args, kwargs))
@@ -103,6 +105,6 @@ def record(function: Callable, args: tuple, kwargs: dict) -> tuple[Any, list[Ori
 
 
 def _run(recorder: _Recorder, function: Callable, args: tuple, kwargs: dict) -> Any:
-    with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(), recorder:
+    with torch.enable_grad(), contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(), recorder:
         warnings.simplefilter("ignore")
         return function(*args, **kwargs)

@@ -215,6 +215,11 @@ BY_OPERATION = {
     "sparse": Hint(
         "a sparse tensor's number of entries is not part of its shape", "use edge_index and edge_weight"
     ),
+    "gradient": Hint(
+        "a gradient is taken inside forward; the device differentiates once, from the loss that is returned",
+        "return the loss and leave backward to the device; write another derivative as a formula, or take it "
+        "on the host, after the call",
+    ),
     "untraceable": Hint(
         "the tracer cannot take this into the graph",
         "move the call out of forward, into the dataset or after the model, or write it with torch functions",
