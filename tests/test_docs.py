@@ -1,6 +1,5 @@
 """The site: built without a warning, every public name and notebook in it, every page sound in a browser."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +10,9 @@ import sphinx.util.inventory
 import gnn_ipu_helpers
 from gnn_ipu_helpers import datasets, poptorch_cpu, porting, viewers
 
+from .browser import needs_browser, open_browser
+
 ROOT = Path(__file__).resolve().parent.parent
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
 BROKEN_PICTURES = "[...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"
 
@@ -46,13 +46,11 @@ def test_every_notebook_is_a_page_with_its_outputs_and_folded_solutions(site):
         assert page.count("Show the solution") >= 2
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+@needs_browser
 def test_pages_load_offline_without_errors_and_fit_a_phone(site):
-    sync_api = pytest.importorskip("playwright.sync_api")
     pages = [site / "index.html", *site.glob("notebooks/*.html"), *site.glob("docs/**/*.html")]
     problems = []
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with open_browser() as browser:
         tab = browser.new_context(offline=True, viewport={"width": 400, "height": 800}).new_page()
         tab.on("pageerror", lambda error: problems.append(f"{tab.url}: {error}"))
         for path in pages:
@@ -61,6 +59,5 @@ def test_pages_load_offline_without_errors_and_fit_a_phone(site):
             width = tab.evaluate("document.documentElement.scrollWidth")
             if width > 400:
                 problems.append(f"{path.name}: {width} pixels wide on a screen of 400")
-        browser.close()
     assert len(pages) > len(NOTEBOOKS)
     assert problems == []

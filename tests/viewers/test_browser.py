@@ -7,25 +7,21 @@ import pytest
 from gnn_ipu_helpers import viewers
 from tools import vendor
 
+from ..browser import needs_browser, open_browser
 from .test_pictures import page_of
 
-sync_api = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
+    needs_browser,
     pytest.mark.skipif(
         not (vendor.VENDOR / "3Dmol-min.js").exists(), reason="make setup fetched no 3Dmol.js"
     ),
 ]
-FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
 
 
 @pytest.fixture(scope="module")
 def browser():
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with open_browser() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
