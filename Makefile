@@ -15,7 +15,7 @@ help: ## list the targets
 
 setup: $(READY) ## the environment alone, in .venv
 
-$(READY): requirements.txt pyproject.toml tools/setup.sh
+$(READY): requirements.txt tools/setup.sh
 	@bash tools/setup.sh "$(PYTHON)"
 
 run: $(READY) ## execute all notebooks into build/ (notebooks, HTML, Markdown)
