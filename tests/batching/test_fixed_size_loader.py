@@ -43,6 +43,17 @@ def options_for(strategy):
     return None if strategy == PAD else FixedSizeOptions(40, 80, 10)
 
 
+def loader_of_molecules(strategy, **kwargs):
+    """Batches of the forty molecules, packed as the strategy says."""
+    return FixedSizeDataLoader(
+        InMemory(molecules()),
+        10,
+        fixed_size_options=options_for(strategy),
+        fixed_size_strategy=strategy,
+        **kwargs,
+    )
+
+
 class OnDisk(Dataset):
     """A dataset of another kind: graphs come from somewhere, one by one."""
 
@@ -160,13 +171,7 @@ def test_levels_are_found_from_the_whole_dataset_not_from_one_batch():
 @pytest.mark.parametrize("strategy", FixedSizeStrategy)
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_an_epoch_yields_every_graph_once_and_has_the_length_it_says(strategy, shuffle):
-    loader = FixedSizeDataLoader(
-        InMemory(molecules()),
-        10,
-        shuffle=shuffle,
-        fixed_size_options=options_for(strategy),
-        fixed_size_strategy=strategy,
-    )
+    loader = loader_of_molecules(strategy, shuffle=shuffle)
     for _ in range(3):
         length = len(loader)
         batches = numbers(loader)
@@ -184,13 +189,7 @@ def test_without_shuffling_graphs_come_in_order(strategy):
 
 @pytest.mark.parametrize("strategy", FixedSizeStrategy)
 def test_shuffling_makes_another_epoch_each_time(strategy):
-    loader = FixedSizeDataLoader(
-        InMemory(molecules()),
-        10,
-        shuffle=True,
-        fixed_size_options=options_for(strategy),
-        fixed_size_strategy=strategy,
-    )
+    loader = loader_of_molecules(strategy, shuffle=True)
     torch.manual_seed(0)
     first, second = numbers(loader), numbers(loader)
     assert first != second
@@ -224,14 +223,8 @@ def test_an_epoch_broken_off_does_not_disturb_the_next_one():
 def test_workers_change_nothing(strategy):
     epochs = []
     for num_workers in (0, 2):
-        loader = FixedSizeDataLoader(
-            InMemory(molecules()),
-            10,
-            shuffle=True,
-            fixed_size_options=options_for(strategy),
-            fixed_size_strategy=strategy,
-            num_workers=num_workers,
-            persistent_workers=num_workers > 0,
+        loader = loader_of_molecules(
+            strategy, shuffle=True, num_workers=num_workers, persistent_workers=num_workers > 0
         )
         torch.manual_seed(4)
         epochs.append([batch for _ in range(2) for batch in loader])
@@ -426,13 +419,7 @@ def test_a_combined_batch_is_its_mini_batches_on_dimension_0(settings, number):
 
 @pytest.mark.parametrize("strategy", FixedSizeStrategy)
 def test_the_remainder_is_spread_so_that_no_mini_batch_is_without_a_graph(strategy):
-    loader = FixedSizeDataLoader(
-        InMemory(molecules()),
-        10,
-        fixed_size_options=options_for(strategy),
-        fixed_size_strategy=strategy,
-        options=combining(iterations=4),
-    )
+    loader = loader_of_molecules(strategy, options=combining(iterations=4))
     batches = list(loader)
     assert len(batches) == len(loader)
     assert sum(int(batch.graphs_mask.sum()) for batch in batches) == 40
