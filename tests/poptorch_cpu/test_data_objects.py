@@ -132,3 +132,26 @@ def test_a_number_that_the_graph_took_from_the_data_may_not_change():
     changed.num_nodes = 5
     with pytest.raises(poptorch.Error, match="num_nodes"):
         inferred(changed)
+
+
+class _Doubling(Data):
+    @property
+    def x(self):
+        return self["x"]
+
+    @x.setter
+    def x(self, value):
+        self["x"] = value * 2
+
+
+def test_a_setter_of_the_users_own_is_not_passed_over():
+    class Model(torch.nn.Module):
+        def forward(self, data):
+            data.x = data.x + 1
+            return data.x
+
+    data = _Doubling(edge_index=torch.zeros(2, 1, dtype=torch.long))
+    data["x"] = torch.ones(3, 1)
+    report = check(Model(), data)
+    assert report.ok is False
+    assert "x = data.x" in report.findings[0].remedy

@@ -26,9 +26,14 @@ _set_data = Data.__setattr__
 _set_store = BaseStorage.__setattr__
 
 
+def _overrides(kind: type, key: str) -> bool:
+    """Whether a subclass of `Data` has a setter of its own for this attribute."""
+    return getattr(kind, key) is not getattr(Data, key)
+
+
 @replaces_method(Data, "__setattr__")
 def data_set_attribute(self: Data, key: str, value: Any) -> None:
-    if key in _OF_DATA:
+    if key in _OF_DATA and not _overrides(type(self), key):
         self._store[key] = value
     else:
         _set_data(self, key, value)
