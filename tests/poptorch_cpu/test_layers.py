@@ -54,10 +54,18 @@ WITH_EDGE_FEATURES = {
     "GMMConv": lambda: nn.GMMConv(FEATURES, HIDDEN, dim=4, kernel_size=2),
 }
 
+
+def _rgat():
+    """RGATConv with every weight filled: PyG leaves one as it comes from memory, which may be NaN."""
+    layer = nn.RGATConv(FEATURES, HIDDEN, RELATIONS)
+    torch.nn.init.uniform_(layer.l2)
+    return layer
+
+
 # Called with features, edges and the relation of each edge.
 RELATIONAL = {
     "RGCNConv": lambda: nn.RGCNConv(FEATURES, HIDDEN, RELATIONS),
-    "RGATConv": lambda: nn.RGATConv(FEATURES, HIDDEN, RELATIONS),
+    "RGATConv": _rgat,
 }
 
 # Called with features and the graph of each node.
