@@ -306,7 +306,7 @@ class PoplarExecutor:
 
     def _refuse_shared_buffers(self, written: set[str]) -> None:
         unknown = (
-            set(self._options._values.get("updatableNamedBuffers", ()))
+            set(self._options._values.get("updatable_named_buffers", ()))
             - dict(self._model.named_buffers()).keys()
         )
         if unknown:
@@ -472,12 +472,12 @@ class PoplarExecutor:
     def copyNamedBuffersToDevice(self) -> None:
         """Bring the buffers of `Options.updatableNamedBuffers` up to date on the device."""
         self._require_compiled("copyNamedBuffersToDevice")
-        if not self._options.exists("updatableNamedBuffers"):
+        if not self._options.exists("updatable_named_buffers"):
             raise Error(
                 "No named buffers marked as updatable: name them before wrapping, "
                 "options.updatableNamedBuffers(['buffer'])."
             )
-        self._copy_buffers_to_device(self._options.updatableNamedBuffers)
+        self._copy_buffers_to_device(self._options.updatable_named_buffers)
 
     def load_state_dict(self, state_dict: Any, strict: bool = True) -> Any:
         """Load weights into the model and onto the device."""

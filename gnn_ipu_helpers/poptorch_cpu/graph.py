@@ -29,11 +29,13 @@ class Graph:
     """`model`, compiled for the shapes of the call that it is traced with."""
 
     def __init__(self, model: torch.nn.Module, training: bool) -> None:
-        self._model, self._training = model, training
+        self._training = training
         self._compiler = compiler_name()
         self._compiled: Callable | None = None
         self._last_inputs: tuple = ()
         self._last_results: tuple = ()
+        # Before tracing: `self.buffer += 1` in forward puts another object into the model.
+        self._buffer_names = {id(tensor): name for name, tensor in model.named_buffers()}
         self._modes = [(module, module.training) for module in model.modules()]
         self._traced = StaticFunction(model, self._backend, needs_loss=training)
 
@@ -99,7 +101,7 @@ class Graph:
     def _note_places(self, tensors: list[torch.Tensor], outputs: Any) -> None:
         """Note which inputs of the graph are arguments and buffers, and where each output comes from."""
         position = {id(tensor): place for place, tensor in enumerate(tensors)}
-        buffers = {id(tensor): name for name, tensor in self._model.named_buffers()}
+        buffers = self._buffer_names
         self._inputs = list(self._last_inputs)
         self._argument_places = [
             (place, position[id(t)]) for place, t in enumerate(self._inputs) if id(t) in position

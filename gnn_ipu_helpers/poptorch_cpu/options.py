@@ -401,7 +401,7 @@ class Options(Settings, title="Options"):
 
     def updatableNamedBuffers(self, buffers: list[str]) -> Options:
         """Buffers that `copyNamedBuffersToDevice` may write between calls."""
-        return self._store("updatableNamedBuffers", updatableNamedBuffers=list(buffers))
+        return self._store("updatableNamedBuffers", updatable_named_buffers=list(buffers))
 
     def connectionType(self, connection_type: Any) -> Options:
         """When to attach to a device; a model with `ConnectionType.Never` can only be compiled."""

@@ -157,6 +157,11 @@ class _Pair:
         self.first, self.second = first, second
 
 
+class _Unknown:
+    def __init__(self, first, second):
+        self.first, self.second = first, second
+
+
 class _PairParser(poptorch.ICustomArgParser):
     def yieldTensors(self, struct):
         yield struct.first
@@ -207,9 +212,11 @@ def test_parameters_without_a_size_are_refused():
 def test_object_that_the_graph_cannot_fill_in_is_refused():
     class Model(torch.nn.Module):
         def forward(self, x):
-            return {"pair": _Pair(x + 1, x)}
+            return {"pair": _Unknown(x + 1, x)}
 
-    with pytest.raises(poptorch.Error, match="returns a _Pair: return tensors, or tuples, lists and dicts"):
+    with pytest.raises(
+        poptorch.Error, match="returns a _Unknown: return tensors, or tuples, lists and dicts"
+    ):
         poptorch.inferenceModel(Model())(torch.ones(2))
 
 

@@ -299,3 +299,57 @@ def test_saving_needs_a_compiled_model(tmp_path):
     with pytest.raises(poptorch.Error, match="save needs a compiled model"):
         _trained().save(tmp_path / "model.poptorch")
     assert not list(tmp_path.iterdir())
+
+
+def test_export_after_a_plain_call_holds_its_executable(tmp_path):
+    trained = _trained()
+    trained(*classified(4))
+    trained.save(tmp_path / "model.poptorch")
+    assert trained._executable
+    assert poptorch.load(tmp_path / "model.poptorch").isCompiled()
+
+
+def test_flipped_bit_anywhere_in_an_export_is_found(tmp_path):
+    file = tmp_path / "model.poptorch"
+    poptorch.inferenceModel(Classifier()).compileAndExport(file, *classified(4))
+    whole = file.read_bytes()
+    for place in range(3, len(whole), len(whole) // 12):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(poptorch.Error):
+            poptorch.load(file)
+
+
+def test_class_that_is_not_here_is_named(tmp_path, monkeypatch):
+    import sys
+    import types
+
+    elsewhere = types.ModuleType("elsewhere")
+    elsewhere.Model = type("Model", (Classifier,), {"__module__": "elsewhere"})
+    monkeypatch.setitem(sys.modules, "elsewhere", elsewhere)
+    file = tmp_path / "model.poptorch"
+    poptorch.inferenceModel(elsewhere.Model()).compileAndExport(file, *classified(4))
+    del elsewhere.Model
+    with pytest.raises(poptorch.Error, match="class is not here .*Model.*import or define it first"):
+        poptorch.load(file)
+
+
+def test_export_into_a_folder_gets_a_name(tmp_path, caplog):
+    poptorch.inferenceModel(Classifier()).compileAndExport(tmp_path / "new" / "m", *classified(4))
+    assert (tmp_path / "new" / "m").is_file()
+    poptorch.inferenceModel(Classifier()).compileAndExport(tmp_path, *classified(4))
+    assert (tmp_path / "model.poptorch").is_file()
+
+
+def test_offline_model_is_compiled_and_not_run():
+    inferred = poptorch.inferenceModel(Classifier(), poptorch.Options().useOfflineIpuTarget())
+    inferred.compile(*classified(4))
+    assert inferred.isCompiled()
+    assert not inferred.isAttachedToDevice()
+    with pytest.raises(AssertionError, match="offline device"):
+        inferred(*classified(4))
+
+
+def test_state_of_the_random_numbers_is_a_list():
+    trained = poptorch.trainingModel(_Noise(), poptorch.Options().randomSeed(1))
+    trained.compile(torch.ones(50))
+    assert isinstance(trained.rng_state, list)
