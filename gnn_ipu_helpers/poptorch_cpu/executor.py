@@ -622,8 +622,9 @@ def _own_options(options: Options | None, training: bool) -> Options:
     if not training and accumulation != 1:
         raise Error(
             "You must set poptorch.Options().Training.gradientAccumulation to 1 or leave it as its default "
-            f"value (1) when running a poptorch.inferenceModel() (got {accumulation}). Give the model and "
-            "its DataLoader options of their own, with deviceIterations for the same number of mini-batches."
+            "value (1) when running a poptorch.inferenceModel(). Use poptorch.Options().deviceIterations to "
+            "process a sufficient number of batches each run for pipelined execution instead. (Got "
+            f"{accumulation}: give the model and its DataLoader options of their own.)"
         )
     if training and own.Distributed.numProcesses > 1:
         raise only_on_ipu(
