@@ -128,8 +128,8 @@ def qm9(
     HOMO-LUMO gap in eV in column 4), name, smiles and idx `[1]`; n <= 29. `describe` says which part it is.
 
     Example:
-        >>> qm9()[0].smiles
-        '[H]C([H])([H])[H]'
+        >>> qm9()[0].y.shape
+        torch.Size([1, 19])
     """
     return load_graphs(
         catalogue.QM9, real_data.QM9, standin_molecules.read_molecules, transform, pre_transform, root
