@@ -133,22 +133,6 @@ def _top(pick: Pick, sleeve: tuple[int, int], opening: int) -> np.ndarray:
     return picture
 
 
-def _tshirt(pick: Pick) -> np.ndarray:
-    return _top(pick, sleeve=(6, 12), opening=2)
-
-
-def _pullover(pick: Pick) -> np.ndarray:
-    return _top(pick, sleeve=(17, 24), opening=6)
-
-
-def _coat(pick: Pick) -> np.ndarray:
-    return _top(pick, sleeve=(18, 25), opening=88)
-
-
-def _shirt(pick: Pick) -> np.ndarray:
-    return _top(pick, sleeve=(9, 20), opening=55)
-
-
 def _trouser(pick: Pick) -> np.ndarray:
     start, stop, width, hip = pick(0, 3), pick(25, 28), pick(7, 11), pick(6, 10)
     gap = np.where(_row > hip, 1 + (_row - hip) // pick(5, 9), 0)
@@ -178,14 +162,6 @@ def _shoe(pick: Pick, shaft: int, holes: int) -> np.ndarray:
     return picture
 
 
-def _sandal(pick: Pick) -> np.ndarray:
-    return _shoe(pick, shaft=pick(5, 11), holes=pick(2, 4))
-
-
-def _sneaker(pick: Pick) -> np.ndarray:
-    return _shoe(pick, shaft=pick(7, 11), holes=int(pick(1, 100) <= 8))
-
-
 def _boot(pick: Pick) -> np.ndarray:
     picture = _shoe(pick, shaft=pick(9, 12), holes=0)
     top, back = pick(2, 9), pick(18, 25)
@@ -203,4 +179,16 @@ def _bag(pick: Pick) -> np.ndarray:
     return picture
 
 
-_GARMENTS = (_tshirt, _trouser, _pullover, _dress, _coat, _sandal, _shirt, _sneaker, _bag, _boot)
+# In the order of the classes.
+_GARMENTS = (
+    lambda pick: _top(pick, sleeve=(6, 12), opening=2),
+    _trouser,
+    lambda pick: _top(pick, sleeve=(17, 24), opening=6),
+    _dress,
+    lambda pick: _top(pick, sleeve=(18, 25), opening=88),
+    lambda pick: _shoe(pick, shaft=pick(5, 11), holes=pick(2, 4)),
+    lambda pick: _top(pick, sleeve=(9, 20), opening=55),
+    lambda pick: _shoe(pick, shaft=pick(7, 11), holes=int(pick(1, 100) <= 8)),
+    _bag,
+    _boot,
+)
