@@ -2,6 +2,8 @@
 
 import os
 import socket
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -12,6 +14,19 @@ from gnn_ipu_helpers import datasets
 from gnn_ipu_helpers.datasets import catalogue
 
 from .conftest import ENTRIES, files_under
+
+
+def test_the_import_brings_no_module_but_its_own():
+    script = (
+        "import sys, gnn_ipu_helpers, torch_geometric.datasets\n"
+        "before = set(sys.modules)\n"
+        "import gnn_ipu_helpers.datasets\n"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", script]
+    brought = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert brought
+    assert all(name.startswith("gnn_ipu_helpers.datasets") for name in brought)
 
 
 def test_raw_files_are_used_and_nothing_is_downloaded(mutag_root, monkeypatch, capfd):
