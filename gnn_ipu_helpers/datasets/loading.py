@@ -115,7 +115,8 @@ def obtain(
     if not changed:
         return content, Loaded(entry.name, "real data")
     if kind == "real":
-        raise damaged(entry, find_file(folder, changed[0]), "its content differs (GNN_IPU_DATA=real asks)")
+        why = "its content differs from what GNN_IPU_DATA=real asks for"
+        raise damaged(entry, find_file(folder, changed[0]), why)
     _tell_once(
         entry.name,
         f"Note: {entry.name} is not quite the original here: {', '.join(changed)} in {folder} differs "
