@@ -13,6 +13,9 @@ NBVAL := --nbval-lax --nbval-current-env --nbval-sanitize-with tests/nbval_sanit
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | column -t -s '|'
 
+# An environment that does not work (any more) counts as none.
+$(shell bash tools/setup.sh --check)
+
 setup: $(READY) ## the environment alone, in .venv
 
 $(READY): requirements.txt tools/setup.sh
