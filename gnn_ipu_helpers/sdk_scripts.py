@@ -1,0 +1,287 @@
+"""Code written for the Poplar SDK, run where the SDK is not installed.
+
+`enable()` makes `import poptorch` and `import poptorch_geometric` find this package, under every public module
+path of theirs, and gives PyG's own `NeighborLoader` and `ClusterData` a sampler and METIS where PyG finds none.
+`python -m gnn_ipu_helpers script.py` does the same for a whole script. Nothing else in the package calls it:
+importing `gnn_ipu_helpers` leaves PyG and `sys.modules` as they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from types import ModuleType
+from typing import Any, Callable, Iterable
+
+import torch
+import torch_geometric.loader
+import torch_geometric.nn
+import torch_geometric.typing
+from torch_geometric.data import Batch, Data, HeteroData
+
+from . import batching
+from ._backend import poptorch
+
+_NAMES = ("poptorch", "poptorch_geometric")
+
+
+def enable() -> None:
+    """Let this package stand for `poptorch` and `poptorch_geometric`, and print a line that says what was done.
+
+    Call it in a notebook before the cell that imports them. Where either of them is installed, nothing changes:
+    a real module is never hidden. A second call does nothing.
+
+    Example:
+        >>> from gnn_ipu_helpers import sdk_scripts
+        >>> sdk_scripts.enable()  # doctest: +SKIP
+        poptorch and poptorch_geometric: gnn_ipu_helpers stands for them; …
+        >>> from poptorch_geometric.dataloader import FixedSizeDataLoader  # doctest: +SKIP
+    """
+    print(stand_in_for_the_sdk())
+
+
+def stand_in_for_the_sdk() -> str:
+    """Does what `enable` says, and returns the line instead of printing it."""
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        return "poptorch and poptorch_geometric: gnn_ipu_helpers stands for them already; nothing changed."
+    for name in _NAMES:
+        origin = _where_installed(name)
+        if origin is not None:
+            return f"{name} is installed ({origin}): gnn_ipu_helpers changed nothing and stands for no module."
+    # Last in the list: whatever else can be imported under these names comes first.
+    sys.meta_path.append(_Finder())
+    return "; ".join(
+        ["poptorch and poptorch_geometric: gnn_ipu_helpers stands for them", *_help_pyg(), "no IPU is used."]
+    )
+
+
+def _where_installed(name: str) -> str | None:
+    if name in sys.modules:
+        return getattr(sys.modules[name], "__file__", None) or "imported already"
+    spec = importlib.util.find_spec(name)
+    return None if spec is None else spec.origin or str(list(spec.submodule_search_locations or []))
+
+
+# --- PyG's own loaders ------------------------------------------------------------------------------------------
+
+
+def _help_pyg() -> list[str]:
+    """Gives PyG what it needs `pyg-lib` or `torch-sparse` for, and says for which classes."""
+    if torch_geometric.typing.WITH_PYG_LIB or torch_geometric.typing.WITH_TORCH_SPARSE:
+        return []
+    done = ["PyG's NeighborLoader samples with its sampler"]
+    _sample_without_pyg_lib(torch_geometric.loader.NeighborLoader)
+    # Without pymetis, our partition would ask PyG's in turn: then PyG's error says what to install.
+    if importlib.util.find_spec("pymetis") is not None:
+        done.append("PyG's ClusterData partitions with pymetis")
+        torch_geometric.loader.ClusterData._metis = _metis
+    return done
+
+
+def _sample_without_pyg_lib(loader_class: type) -> None:
+    of_pyg = loader_class.__init__
+
+    @functools.wraps(of_pyg)
+    def __init__(self: Any, data: Any, num_neighbors: Any, input_nodes: Any = None, **kwargs: Any) -> None:
+        if kwargs.get("neighbor_sampler") is None:
+            twin = batching.neighbor_loader(data, num_neighbors, input_nodes, **kwargs)
+            kwargs["neighbor_sampler"] = twin.node_sampler
+        of_pyg(self, data, num_neighbors, input_nodes=input_nodes, **kwargs)
+
+    loader_class.__init__ = __init__
+
+
+def _metis(self: Any, edge_index: torch.Tensor, num_nodes: int) -> torch.Tensor:
+    """The cluster of every node, `[num_nodes]`: in place of `ClusterData._metis`."""
+    graph = Data(edge_index=edge_index, num_nodes=num_nodes)
+    parts = batching.partition(graph, self.num_parts, recursive=self.recursive).partition
+    cluster = edge_index.new_empty(num_nodes)
+    cluster[parts.node_perm] = torch.arange(self.num_parts).repeat_interleave(parts.partptr.diff())
+    return cluster
+
+
+# --- The modules of the SDK ---------------------------------------------------------------------------------------
+
+
+def make_exclude_keys(include_keys: Iterable[str], data: Any) -> tuple[str, ...]:
+    """The attributes of `data` that are not in `include_keys`, for `exclude_keys` of a loader."""
+    keys = data.keys() if callable(data.keys) else data.keys  # a property before PyG 2.5
+    return tuple(set(keys) - set(include_keys))
+
+
+def set_aggregation_dim_size(model: torch.nn.Module, dim_size: int) -> None:
+    """Makes every message-passing layer of `model` aggregate to `dim_size` nodes."""
+
+    def with_dim_size(module: torch.nn.Module, inputs: tuple[Any, ...]) -> dict[str, Any]:
+        return {**inputs[-1], "dim_size": dim_size}
+
+    for module in model.modules():
+        if isinstance(module, torch_geometric.nn.MessagePassing):
+            module.register_aggregate_forward_pre_hook(with_dim_size)
+
+
+def call_once(function: Callable) -> Callable:
+    """`function`, whose second and later calls do nothing."""
+    called = []
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if not called:
+            called.append(True)
+            return function(*args, **kwargs)
+        return None
+
+    return wrapper
+
+
+_ENUMERATIONS = (
+    "MeanReductionStrategy DataLoaderMode SharingStrategy OutputMode ConnectionType HalfFloatCastingBehavior "
+    "ReductionType SyncPattern MatMulSerializationMode Liveness OverlapMode AutoStage MultiConvPlanType "
+    "CommGroupType VariableRetrievalMode"
+)
+_OPERATIONS = (
+    "ctc_beam_search_decoder ipu_print_tensor for_loop cond nop dynamic_slice dynamic_update recomputationCheckpoint "
+    "serializedMatMul set_available_memory set_overlap_for_input set_overlap_for_output Block LegacyBeginBlockFn "
+    "removeBlocks BeginBlock BlockFunction custom_op CPU identity_loss fps nearest MultiConv NameScope"
+)
+_OPTIONS = (
+    "ConfigFileError TensorLocationSettings Stage Phase PipelinedExecution ShardedExecution ParallelPhasedExecution "
+    "SerialPhasedExecution Options"
+)
+_OPTIMISERS = "Optimizer SGD Adam AdamW RMSprop LAMB VariableAttributes"
+_LAYERS = (
+    "Aggregation ClusterGCNConv HeteroLinear InstanceNorm knn knn_graph knn_interpolate MFConv radius radius_graph"
+)
+
+
+def _select(source: Any, names: str) -> dict[str, Any]:
+    return {name: getattr(source, name) for name in names.split() if hasattr(source, name)}
+
+
+def _poptorch_modules() -> dict[str, dict[str, Any]]:
+    """The names in every module of `poptorch`."""
+    public = {name: getattr(poptorch, name) for name in poptorch.__all__}
+    if hasattr(poptorch, "__version__"):
+        public["__version__"] = poptorch.__version__
+    optimisers = _select(poptorch.optim, _OPTIMISERS)
+    return {
+        "poptorch": {name: value for name, value in public.items() if not isinstance(value, ModuleType)},
+        "poptorch.enums": _select(poptorch, _ENUMERATIONS),
+        "poptorch.ops": _select(poptorch, _OPERATIONS),
+        "poptorch.optim": optimisers,
+        "poptorch.options": _select(poptorch, _OPTIONS),
+        "poptorch.poptorch_core": _select(poptorch, "Error RecoverableError UnrecoverableError"),
+        "poptorch.profiling": _select(getattr(poptorch, "profiling", None), "Channel"),
+    }
+
+
+def _poptorch_geometric_modules() -> dict[str, dict[str, Any]]:
+    """The names in every module of `poptorch_geometric`."""
+    sizes = _select(batching, "FixedSizeOptions FixedSizeStrategy OverSizeStrategy")
+    keys = {"make_exclude_keys": make_exclude_keys}
+    parsers = {"registerCustomArgParsers": poptorch.registerGeometricCustomArgParsers}
+    layers = _select(torch_geometric.nn, _LAYERS)
+    modules = {
+        "": {
+            **_select(batching, "FixedSizeDataLoader"),
+            **sizes,
+            **keys,
+            **parsers,
+            "__version__": getattr(poptorch, "__version__", "of gnn_ipu_helpers"),
+            "call_once": call_once,
+            "set_aggregation_dim_size": set_aggregation_dim_size,
+        },
+        ".common": {
+            "DataBatch": type(Batch(_base_cls=Data)),
+            "HeteroDataBatch": type(Batch(_base_cls=HeteroData)),
+            "call_once": call_once,
+        },
+        ".fixed_size_options": _select(batching, "FixedSizeOptions"),
+        ".collate": {**_select(batching, "FixedSizeOptions"), **keys},
+        ".pyg_dataloader": {**_select(batching, "DataLoader FixedSizeDataLoader"), **sizes},
+        ".dataloader": {**_select(batching, "DataLoader FixedSizeDataLoader"), **sizes},
+        ".ops": layers,
+        ".types": parsers,
+        ".utils": {"set_aggregation_dim_size": set_aggregation_dim_size},
+        ".pyg_cluster_loader": {**_select(batching, "FixedSizeClusterLoader"), **sizes},
+        ".cluster_loader": {**_select(batching, "FixedSizeClusterLoader"), **sizes},
+        ".neighbor_loader": {
+            **_select(batching, "FixedSizeNeighborLoader"),
+            "PyGFixedSizeNeighborLoader": batching.FixedSizeNeighborLoader,
+            **sizes,
+        },
+    }
+    return {f"poptorch_geometric{suffix}": names for suffix, names in modules.items()}
+
+
+# Imported with their package, as in the SDK; all others need an import of their own.
+_COME_WITH_THE_PACKAGE = (
+    "poptorch.enums poptorch.ops poptorch.options poptorch.optim poptorch.poptorch_core poptorch.profiling "
+    "poptorch_geometric.collate poptorch_geometric.common poptorch_geometric.dataloader "
+    "poptorch_geometric.fixed_size_options poptorch_geometric.ops poptorch_geometric.pyg_dataloader "
+    "poptorch_geometric.types poptorch_geometric.utils"
+).split()
+
+# Public in the SDK and not here: what to use instead. A module stands for all its names.
+_COLLATING = "gnn_ipu_helpers.batching.collate_fixed_size(graphs, fixed_size_options)"
+_PACKING = "FixedSizeDataLoader(…, fixed_size_strategy=FixedSizeStrategy.StreamPack)"
+_CHECKING = "torch.testing.assert_close between a wrapped model and the model itself"
+_PARSING = "models take PyG's data and batches as they are; for your own classes, poptorch.registerCustomArgParser"
+_INSTEAD = {
+    "poptorch.testing": "torch.testing.assert_close",
+    "poptorch_geometric.PyGArgsParser": _PARSING,
+    "poptorch_geometric.TrainingStepper": _CHECKING,
+    "poptorch_geometric.collate.CombinedBatchingCollater": "a loader with options=poptorch.Options(), which combines",
+    "poptorch_geometric.collate.FixedSizeCollater": _COLLATING,
+    "poptorch_geometric.masker": "the masks of a batch: nodes_mask, edges_mask, graphs_mask",
+    "poptorch_geometric.override": "nothing: layers are replaced while a model is compiled",
+    "poptorch_geometric.pyg_collate": _COLLATING,
+    "poptorch_geometric.stream_packing_sampler": _PACKING,
+    "poptorch_geometric.types.PyGArgsParser": _PARSING,
+    "poptorch_geometric.utils.TrainingStepper": _CHECKING,
+}
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds the modules of the SDK when nobody else has, and fills them with the names of this package."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
+        if fullname in _INSTEAD:
+            raise ModuleNotFoundError(_no_counterpart(fullname), name=fullname)
+        if fullname.partition(".")[0] not in _NAMES or fullname not in self._modules:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=fullname in _NAMES)
+
+    @functools.cached_property
+    def _modules(self) -> dict[str, dict[str, Any]]:
+        return {**_poptorch_modules(), **_poptorch_geometric_modules()}
+
+    def create_module(self, spec: Any) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        name = module.__name__
+        module.__doc__ = f"gnn_ipu_helpers, standing for '{name}' of the Poplar SDK."
+        module.__dict__.update(self._modules[name])
+        module.__getattr__ = functools.partial(self._missing, name)
+        for submodule in _COME_WITH_THE_PACKAGE:
+            if submodule.rpartition(".")[0] == name:
+                importlib.import_module(submodule)
+
+    def _missing(self, module: str, name: str) -> Any:
+        full = f"{module}.{name}"
+        if full in _INSTEAD:
+            # Not an AttributeError: `from module import name` would drop what it says.
+            raise ImportError(_no_counterpart(full), name=module)
+        message = f"module {module!r} of the Poplar SDK has no attribute {name!r}"
+        homes = [home for home, names in self._modules.items() if name in names]
+        if homes and not name.startswith("_"):
+            message += f": it is in {' and '.join(map(repr, homes))}"
+        raise AttributeError(message, name=name) if sys.version_info >= (3, 10) else AttributeError(message)
+
+
+def _no_counterpart(name: str) -> str:
+    return f"'{name}' of the Poplar SDK has no counterpart in gnn_ipu_helpers. Use instead: {_INSTEAD[name]}."
