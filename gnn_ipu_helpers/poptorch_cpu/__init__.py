@@ -1,5 +1,6 @@
 """PopTorch's calls without an IPU: the same names and meanings, on ``torch.compile``."""
 
+from ..porting.losses import identity_loss
 from . import optim
 from .accessor import AsynchronousDataAccessor
 from .arguments import ICustomArgParser, registerCustomArgParser, registerGeometricCustomArgParsers
@@ -25,7 +26,6 @@ from .enums import (
 from .errors import ConfigFileError, Error, unknown_name
 from .executor import PoplarExecutor
 from .loader import DataLoader
-from .losses import identity_loss
 from .ops import (
     CPU,
     MultiConv,

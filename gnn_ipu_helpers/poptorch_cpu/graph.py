@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Callable
 
 import torch
 from torch.utils import _pytree as pytree
 
-from ..porting import StaticGraphError, static_compile
+from ..porting import StaticGraphError
+from ..porting.losses import find_loss, strip_marks
+from ..porting.tracing import StaticFunction
 from .compilers import compile_graph, compiler_name
 from .errors import Error
-from .losses import find_loss, graph_outputs, keep_marks_while_tracing, without_marks
 
 
 class Graph:
@@ -27,8 +29,7 @@ class Graph:
         self._compiled: Callable | None = None
         self._last_inputs: tuple = ()
         self._last_results: tuple = ()
-        keep_marks_while_tracing()
-        self._traced = static_compile(model, self._backend)
+        self._traced = StaticFunction(model, self._backend, needs_loss=training)
 
     def _backend(self, graph_module: torch.fx.GraphModule, example_inputs: list) -> Callable:
         if self._training:
@@ -62,6 +63,8 @@ class Graph:
             raise Error(
                 "The model computes nothing from its inputs and parameters: there is no graph to compile."
             )
+        for warning in self._traced.warnings:
+            logging.getLogger("poptorch").warning("%s", warning)
         self._note_places(tensors, outputs)
         _require_returnable(outputs)
         loss = self._last_results[-1] if self._training else None
@@ -118,12 +121,13 @@ def _require_returnable(outputs: Any) -> None:
 def _return_loss_last(graph_module: torch.fx.GraphModule) -> None:
     """Have the graph return its loss behind the outputs, which no longer take part in the backward pass."""
     graph = graph_module.graph
-    loss = without_marks(graph, find_loss(graph))
+    loss = strip_marks(graph, find_loss(graph).node)
     (output,) = [node for node in graph.nodes if node.op == "output"]
+    returned = output.args[0] if isinstance(output.args[0], (tuple, list)) else [output.args[0]]
     with graph.inserting_before(output):
         detached = [
             graph.call_method("detach", (node,)) if isinstance(node, torch.fx.Node) else node
-            for node in graph_outputs(graph)
+            for node in returned
         ]
     output.args = ((*detached, loss),)
     graph_module.recompile()
