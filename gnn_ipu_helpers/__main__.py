@@ -1,4 +1,4 @@
-"""`python -m gnn_ipu_helpers script.py args…`: runs a script written for the Poplar SDK where it is not installed."""
+"""`python -m gnn_ipu_helpers script.py …`: runs a script written for the Poplar SDK where there is none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ standing for both where they are not installed."""
 
 
 def main(arguments: list[str]) -> None:
-    """Run `arguments[0]` as `__main__`; its exit code, its output and its traceback are those of the process."""
+    """Run the script `arguments[0]` as `__main__`, with `arguments` as `sys.argv`."""
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_USAGE, file=sys.stdout if arguments else sys.stderr)
         sys.exit(0 if arguments else 2)
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> None:
     if not getattr(sys.flags, "safe_path", False):  # with -P there is no folder of the script in it
         sys.path[0] = os.path.dirname(os.path.realpath(script))
     print(stand_in_for_the_sdk(), file=sys.stderr)
-    # A module of its own and not runpy: it is still there for what runs after the script, at exit or in threads.
+    # Not runpy, which takes the module away when the script ends: threads and exit handlers still need it.
     module = types.ModuleType("__main__")
     module.__dict__.update(
         __file__=script,

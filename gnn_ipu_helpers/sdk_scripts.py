@@ -1,9 +1,9 @@
 """Code written for the Poplar SDK, run where the SDK is not installed.
 
-`enable()` makes `import poptorch` and `import poptorch_geometric` find this package, under every public module
-path of theirs, and gives PyG's own `NeighborLoader` and `ClusterData` a sampler and METIS where PyG finds none.
-`python -m gnn_ipu_helpers script.py` does the same for a whole script. Nothing else in the package calls it:
-importing `gnn_ipu_helpers` leaves PyG and `sys.modules` as they are.
+`enable()` makes `import poptorch` and `import poptorch_geometric` find this package, under every public
+module path of theirs, and gives PyG's own `NeighborLoader` and `ClusterData` a sampler and METIS where PyG
+finds none. `python -m gnn_ipu_helpers script.py` does the same for a whole script. Nothing else in the
+package calls it: importing `gnn_ipu_helpers` leaves PyG and `sys.modules` as they are.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _NAMES = ("poptorch", "poptorch_geometric")
 
 
 def enable() -> None:
-    """Let this package stand for `poptorch` and `poptorch_geometric`, and print a line that says what was done.
+    """Let this package stand for `poptorch` and `poptorch_geometric`, and print what was done.
 
-    Call it in a notebook before the cell that imports them. Where either of them is installed, nothing changes:
-    a real module is never hidden. A second call does nothing.
+    Call it in a notebook before the cell that imports them. Where either of them is installed, nothing
+    changes: a real module is never hidden. A second call does nothing.
 
     Example:
         >>> from gnn_ipu_helpers import sdk_scripts
@@ -50,7 +50,9 @@ def stand_in_for_the_sdk() -> str:
     for name in _NAMES:
         origin = _where_installed(name)
         if origin is not None:
-            return f"{name} is installed ({origin}): gnn_ipu_helpers changed nothing and stands for no module."
+            return (
+                f"{name} is installed ({origin}): gnn_ipu_helpers changed nothing and stands for no module."
+            )
     # Last in the list: whatever else can be imported under these names comes first.
     sys.meta_path.append(_Finder())
     return "; ".join(
@@ -65,7 +67,7 @@ def _where_installed(name: str) -> str | None:
     return None if spec is None else spec.origin or str(list(spec.submodule_search_locations or []))
 
 
-# --- PyG's own loaders ------------------------------------------------------------------------------------------
+# --- PyG's own loaders
 
 
 def _help_pyg() -> list[str]:
@@ -103,7 +105,7 @@ def _metis(self: Any, edge_index: torch.Tensor, num_nodes: int) -> torch.Tensor:
     return cluster
 
 
-# --- The modules of the SDK ---------------------------------------------------------------------------------------
+# --- The modules of the SDK
 
 
 def make_exclude_keys(include_keys: Iterable[str], data: Any) -> tuple[str, ...]:
@@ -137,24 +139,28 @@ def call_once(function: Callable) -> Callable:
     return wrapper
 
 
-_ENUMERATIONS = (
-    "MeanReductionStrategy DataLoaderMode SharingStrategy OutputMode ConnectionType HalfFloatCastingBehavior "
-    "ReductionType SyncPattern MatMulSerializationMode Liveness OverlapMode AutoStage MultiConvPlanType "
-    "CommGroupType VariableRetrievalMode"
-)
-_OPERATIONS = (
-    "ctc_beam_search_decoder ipu_print_tensor for_loop cond nop dynamic_slice dynamic_update recomputationCheckpoint "
-    "serializedMatMul set_available_memory set_overlap_for_input set_overlap_for_output Block LegacyBeginBlockFn "
-    "removeBlocks BeginBlock BlockFunction custom_op CPU identity_loss fps nearest MultiConv NameScope"
-)
-_OPTIONS = (
-    "ConfigFileError TensorLocationSettings Stage Phase PipelinedExecution ShardedExecution ParallelPhasedExecution "
-    "SerialPhasedExecution Options"
-)
+# Which names are in which module of `poptorch`; all but the optimisers are in `poptorch` itself, too.
+_ENUMERATIONS = """
+    MeanReductionStrategy DataLoaderMode SharingStrategy OutputMode ConnectionType HalfFloatCastingBehavior
+    ReductionType SyncPattern MatMulSerializationMode Liveness OverlapMode AutoStage MultiConvPlanType
+    CommGroupType VariableRetrievalMode
+"""
+_OPERATIONS = """
+    ctc_beam_search_decoder ipu_print_tensor for_loop cond nop dynamic_slice dynamic_update
+    recomputationCheckpoint serializedMatMul set_available_memory set_overlap_for_input
+    set_overlap_for_output Block LegacyBeginBlockFn removeBlocks BeginBlock BlockFunction custom_op CPU
+    identity_loss fps nearest MultiConv NameScope
+"""
+_OPTIONS = """
+    ConfigFileError TensorLocationSettings Stage Phase PipelinedExecution ShardedExecution
+    ParallelPhasedExecution SerialPhasedExecution Options
+"""
 _OPTIMISERS = "Optimizer SGD Adam AdamW RMSprop LAMB VariableAttributes"
-_LAYERS = (
-    "Aggregation ClusterGCNConv HeteroLinear InstanceNorm knn knn_graph knn_interpolate MFConv radius radius_graph"
-)
+# PyG's own: they are replaced while a model is compiled.
+_LAYERS = """
+    Aggregation ClusterGCNConv HeteroLinear InstanceNorm knn knn_graph knn_interpolate MFConv radius
+    radius_graph
+"""
 
 
 def _select(source: Any, names: str) -> dict[str, Any]:
@@ -218,23 +224,27 @@ def _poptorch_geometric_modules() -> dict[str, dict[str, Any]]:
 
 
 # Imported with their package, as in the SDK; all others need an import of their own.
-_COME_WITH_THE_PACKAGE = (
-    "poptorch.enums poptorch.ops poptorch.options poptorch.optim poptorch.poptorch_core poptorch.profiling "
-    "poptorch_geometric.collate poptorch_geometric.common poptorch_geometric.dataloader "
-    "poptorch_geometric.fixed_size_options poptorch_geometric.ops poptorch_geometric.pyg_dataloader "
-    "poptorch_geometric.types poptorch_geometric.utils"
-).split()
+_COME_ALONG = {
+    "poptorch": ("enums", "ops", "options", "optim", "poptorch_core", "profiling"),
+    "poptorch_geometric": (
+        *("collate", "common", "dataloader", "fixed_size_options", "ops", "pyg_dataloader", "types"),
+        "utils",
+    ),
+}
 
 # Public in the SDK and not here: what to use instead. A module stands for all its names.
 _COLLATING = "gnn_ipu_helpers.batching.collate_fixed_size(graphs, fixed_size_options)"
+_COMBINING = "the loaders, which combine batches as their options say"
 _PACKING = "FixedSizeDataLoader(…, fixed_size_strategy=FixedSizeStrategy.StreamPack)"
 _CHECKING = "torch.testing.assert_close between a wrapped model and the model itself"
-_PARSING = "models take PyG's data and batches as they are; for your own classes, poptorch.registerCustomArgParser"
+_PARSING = (
+    "models take PyG's data and batches as they are; for your own classes, poptorch.registerCustomArgParser"
+)
 _INSTEAD = {
     "poptorch.testing": "torch.testing.assert_close",
     "poptorch_geometric.PyGArgsParser": _PARSING,
     "poptorch_geometric.TrainingStepper": _CHECKING,
-    "poptorch_geometric.collate.CombinedBatchingCollater": "a loader with options=poptorch.Options(), which combines",
+    "poptorch_geometric.collate.CombinedBatchingCollater": _COMBINING,
     "poptorch_geometric.collate.FixedSizeCollater": _COLLATING,
     "poptorch_geometric.masker": "the masks of a batch: nodes_mask, edges_mask, graphs_mask",
     "poptorch_geometric.override": "nothing: layers are replaced while a model is compiled",
@@ -267,9 +277,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__doc__ = f"gnn_ipu_helpers, standing for '{name}' of the Poplar SDK."
         module.__dict__.update(self._modules[name])
         module.__getattr__ = functools.partial(self._missing, name)
-        for submodule in _COME_WITH_THE_PACKAGE:
-            if submodule.rpartition(".")[0] == name:
-                importlib.import_module(submodule)
+        for submodule in _COME_ALONG.get(name, ()):
+            importlib.import_module(f"{name}.{submodule}")
 
     def _missing(self, module: str, name: str) -> Any:
         full = f"{module}.{name}"
