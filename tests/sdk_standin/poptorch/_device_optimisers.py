@@ -55,7 +55,7 @@ _ALWAYS_CONSTANT = {
 
 
 def read_settings(optimizer):
-    """What a device is told of an optimiser: its kind, and each group's settings, `{name: (value, is_constant)}`."""
+    """What a device is told: the kind, and for each group `{name: (value, is_constant)}`."""
     if type(optimizer) not in _KNOWN:
         bases = type(optimizer).__bases__
         if torch.optim.Optimizer not in bases and optim.Optimizer not in bases:

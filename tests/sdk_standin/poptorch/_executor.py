@@ -8,7 +8,6 @@ import itertools
 import logging
 import pickle
 import time
-import warnings
 
 import torch
 
@@ -49,8 +48,8 @@ def trainingModel(model, options=None, optimizer=None):
     model = model._user_model if isinstance(model, PoplarExecutor) else model
     if isinstance(model, _Wrapped):
         raise RuntimeError(
-            "Model has already been wrapped in 'poptorch.trainingModel'. Call model.destroy() on the model to "
-            "unwrap before wrapping again."
+            "Model has already been wrapped in 'poptorch.trainingModel'. Call model.destroy() on the model "
+            "to unwrap before wrapping again."
         )
     return PoplarExecutor(copy.copy(model), options, True, None, optimizer, user_model=model)
 
@@ -127,7 +126,7 @@ class PoplarExecutor:
         """Runs the model once on a copy of the device's memory, to find its loss."""
         kept, rng = {name: value.clone() for name, value in self._buffers()}, self._rng
         recording = _Recording()
-        self._run(bound, recording)
+        recording.ends_with(self._run(bound, recording))
         for name, value in kept.items():
             is_broadcast = self._options.replication_factor > 1 and self._options.broadcast_buffers
             if is_broadcast and not torch.equal(self._device[name], value):
@@ -200,10 +199,10 @@ class PoplarExecutor:
         def part(tensor, number):
             size = tensor.shape[0] if tensor.dim() else 1
             assert size % count == 0, (
-                f"Invalid batch dimension: In the input {tensor.shape}, the batch dimension ({size}) must be a "
-                f"multiple of Options.deviceIterations({options.device_iterations}) * (Options.replicationFactor("
+                f"Invalid batch dimension: In the input {tensor.shape}, its size ({size}) must be a "
+                f"multiple of deviceIterations({options.device_iterations}) * (replicationFactor("
                 f"{options.replication_factor}) / input_group_size({options.input_group_size})) * "
-                f"Options.Training.gradientAccumulation({options.Training.gradient_accumulation}) = {count}"
+                f"gradientAccumulation({options.Training.gradient_accumulation}) = {count}"
             )
             tensor = tensor.narrow(0, number * (size // count), size // count) if tensor.dim() else tensor
             tensor = tensor.detach().clone()
@@ -489,8 +488,8 @@ def load(filename, edit_opts_fn=None):
 
 def _no_backward(*args, **kwargs):
     raise Error(
-        "backward() cannot be called explicitly on outputs of a PopTorch model: a trainingModel does the backward "
-        "pass by itself when it is called; instead of an inferenceModel, use a trainingModel."
+        "backward() cannot be called explicitly on outputs of a PopTorch model: a trainingModel does the "
+        "backward pass by itself when it is called; instead of an inferenceModel, use a trainingModel."
     )
 
 
@@ -547,14 +546,17 @@ class _Recording(torch.overrides.TorchFunctionMode):
             self._kept.append(value)
         return self._nodes[id(value)]
 
+    def ends_with(self, result):
+        self.graph.output(tuple(self._node(value) for value in tensors(result)))
+
     def loss_number(self, model):
         """Which of the losses that a run computes is the one to train on."""
         losses = _finder()
         found = losses.find_loss(self.graph, model)
-        if found.findings:
-            raise Error("\n".join(map(str, found.findings)))
-        for finding in found.warnings:
-            warnings.warn(str(finding), stacklevel=2)
+        # PopTorch would train on another loss than the one that is shown, and say nothing. Nothing that runs
+        # against this stand-in means that.
+        if found.findings or found.warnings:
+            raise Error("\n".join(map(str, [*found.findings, *found.warnings])))
         calls = [node for node in self.graph.nodes if node.op == "call_function"]
         return [node for node in calls if losses.is_loss_function(node.target)].index(found.node)
 

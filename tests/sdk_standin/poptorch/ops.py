@@ -134,7 +134,7 @@ def _refusal(name):
     def refuse(*args, **kwargs):
         raise NotImplementedError(f"The tests' stand-in for PopTorch does not run poptorch.{name}.")
 
-    refuse.__name__ = name
+    refuse.__name__, refuse.is_refusal = name, True
     return refuse
 
 
