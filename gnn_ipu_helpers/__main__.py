@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.machinery
 import os
+import signal
 import sys
 import types
 from typing import Any
@@ -27,7 +29,10 @@ def main(arguments: list[str]) -> None:
         with open(script, "rb") as file:
             source = file.read()
     except OSError as error:
-        print(f"{sys.executable}: can't open file {script!r}: {error}", file=sys.stderr)
+        print(
+            f"{sys.executable}: can't open file {script!r}: [Errno {error.errno}] {error.strerror}",
+            file=sys.stderr,
+        )
         sys.exit(2)
 
     sys.argv[:] = arguments
@@ -37,17 +42,29 @@ def main(arguments: list[str]) -> None:
     # Not runpy, which takes the module away when the script ends: threads and exit handlers still need it.
     module = types.ModuleType("__main__")
     module.__dict__.update(
+        __annotations__={},
         __file__=script,
         __builtins__=__builtins__,
         __cached__=None,
         __loader__=importlib.machinery.SourceFileLoader("__main__", script),
     )
     sys.modules["__main__"] = module
+    interrupted = []
+    # Registered first, so that it runs after all that the script registers.
+    atexit.register(lambda: interrupted and _die_of_interrupt())
     try:
         exec(compile(source, script, "exec", dont_inherit=True), module.__dict__)
-    except BaseException:
+    except BaseException as error:
+        interrupted += [error] if isinstance(error, KeyboardInterrupt) else []
         _hide_frames_before(script)
         raise
+
+
+def _die_of_interrupt() -> None:
+    """Ends the process as Python ends for Ctrl-C in a script; for one in a module, its exit code is 1."""
+    sys.stdout.flush()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def _hide_frames_before(script: str) -> None:
