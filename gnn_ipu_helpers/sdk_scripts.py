@@ -139,88 +139,68 @@ def call_once(function: Callable) -> Callable:
     return wrapper
 
 
-# Which names are in which module of `poptorch`; all but the optimisers are in `poptorch` itself, too.
-_ENUMERATIONS = """
-    MeanReductionStrategy DataLoaderMode SharingStrategy OutputMode ConnectionType HalfFloatCastingBehavior
-    ReductionType SyncPattern MatMulSerializationMode Liveness OverlapMode AutoStage MultiConvPlanType
-    CommGroupType VariableRetrievalMode
-"""
-_OPERATIONS = """
-    ctc_beam_search_decoder ipu_print_tensor for_loop cond nop dynamic_slice dynamic_update
-    recomputationCheckpoint serializedMatMul set_available_memory set_overlap_for_input
-    set_overlap_for_output Block LegacyBeginBlockFn removeBlocks BeginBlock BlockFunction custom_op CPU
-    identity_loss fps nearest MultiConv NameScope
-"""
-_OPTIONS = """
-    ConfigFileError TensorLocationSettings Stage Phase PipelinedExecution ShardedExecution
-    ParallelPhasedExecution SerialPhasedExecution Options
-"""
-_OPTIMISERS = "Optimizer SGD Adam AdamW RMSprop LAMB VariableAttributes"
-# PyG's own: they are replaced while a model is compiled.
-_LAYERS = """
-    Aggregation ClusterGCNConv HeteroLinear InstanceNorm knn knn_graph knn_interpolate MFConv radius
-    radius_graph
-"""
+_OWN = {
+    "DataBatch": type(Batch(_base_cls=Data)),
+    "HeteroDataBatch": type(Batch(_base_cls=HeteroData)),
+    "PyGFixedSizeNeighborLoader": batching.FixedSizeNeighborLoader,
+    "call_once": call_once,
+    "make_exclude_keys": make_exclude_keys,
+    "registerCustomArgParsers": poptorch.registerGeometricCustomArgParsers,
+    "set_aggregation_dim_size": set_aggregation_dim_size,
+}
+
+# The public names in every module; `poptorch` itself has those of our implementation.
+_SIZES = "FixedSizeOptions FixedSizeStrategy OverSizeStrategy"
+_MODULES = {
+    "poptorch.enums": """
+        MeanReductionStrategy DataLoaderMode SharingStrategy OutputMode ConnectionType
+        HalfFloatCastingBehavior ReductionType SyncPattern MatMulSerializationMode Liveness OverlapMode AutoStage MultiConvPlanType
+        CommGroupType VariableRetrievalMode""",
+    "poptorch.ops": """
+        ctc_beam_search_decoder ipu_print_tensor for_loop cond nop dynamic_slice dynamic_update
+        recomputationCheckpoint serializedMatMul set_available_memory set_overlap_for_input
+        set_overlap_for_output Block LegacyBeginBlockFn removeBlocks BeginBlock BlockFunction custom_op CPU
+        identity_loss fps nearest MultiConv NameScope""",
+    "poptorch.optim": "Optimizer SGD Adam AdamW RMSprop LAMB VariableAttributes",
+    "poptorch.options": """
+        ConfigFileError TensorLocationSettings Stage Phase PipelinedExecution ShardedExecution
+        ParallelPhasedExecution SerialPhasedExecution Options""",
+    "poptorch.poptorch_core": "Error RecoverableError UnrecoverableError",
+    "poptorch.profiling": "Channel",
+    "poptorch_geometric": f"""
+        FixedSizeDataLoader {_SIZES} call_once make_exclude_keys registerCustomArgParsers
+        set_aggregation_dim_size""",
+    "poptorch_geometric.cluster_loader": f"FixedSizeClusterLoader {_SIZES}",
+    "poptorch_geometric.collate": "FixedSizeOptions make_exclude_keys",
+    "poptorch_geometric.common": "DataBatch HeteroDataBatch call_once",
+    "poptorch_geometric.dataloader": f"DataLoader FixedSizeDataLoader {_SIZES}",
+    "poptorch_geometric.fixed_size_options": "FixedSizeOptions",
+    "poptorch_geometric.neighbor_loader": f"FixedSizeNeighborLoader PyGFixedSizeNeighborLoader {_SIZES}",
+    # PyG's own layers: they are replaced while a model is compiled.
+    "poptorch_geometric.ops": """
+        Aggregation ClusterGCNConv HeteroLinear InstanceNorm knn knn_graph knn_interpolate MFConv radius
+        radius_graph""",
+    "poptorch_geometric.pyg_cluster_loader": f"FixedSizeClusterLoader {_SIZES}",
+    "poptorch_geometric.pyg_dataloader": f"DataLoader FixedSizeDataLoader {_SIZES}",
+    "poptorch_geometric.types": "registerCustomArgParsers",
+    "poptorch_geometric.utils": "set_aggregation_dim_size",
+}
 
 
-def _select(source: Any, names: str) -> dict[str, Any]:
-    return {name: getattr(source, name) for name in names.split() if hasattr(source, name)}
-
-
-def _poptorch_modules() -> dict[str, dict[str, Any]]:
-    """The names in every module of `poptorch`."""
-    public = {name: getattr(poptorch, name) for name in poptorch.__all__}
-    if hasattr(poptorch, "__version__"):
-        public["__version__"] = poptorch.__version__
-    optimisers = _select(poptorch.optim, _OPTIMISERS)
-    return {
-        "poptorch": {name: value for name, value in public.items() if not isinstance(value, ModuleType)},
-        "poptorch.enums": _select(poptorch, _ENUMERATIONS),
-        "poptorch.ops": _select(poptorch, _OPERATIONS),
-        "poptorch.optim": optimisers,
-        "poptorch.options": _select(poptorch, _OPTIONS),
-        "poptorch.poptorch_core": _select(poptorch, "Error RecoverableError UnrecoverableError"),
-        "poptorch.profiling": _select(getattr(poptorch, "profiling", None), "Channel"),
-    }
-
-
-def _poptorch_geometric_modules() -> dict[str, dict[str, Any]]:
-    """The names in every module of `poptorch_geometric`."""
-    sizes = _select(batching, "FixedSizeOptions FixedSizeStrategy OverSizeStrategy")
-    keys = {"make_exclude_keys": make_exclude_keys}
-    parsers = {"registerCustomArgParsers": poptorch.registerGeometricCustomArgParsers}
-    layers = _select(torch_geometric.nn, _LAYERS)
-    modules = {
-        "": {
-            **_select(batching, "FixedSizeDataLoader"),
-            **sizes,
-            **keys,
-            **parsers,
-            "__version__": getattr(poptorch, "__version__", "of gnn_ipu_helpers"),
-            "call_once": call_once,
-            "set_aggregation_dim_size": set_aggregation_dim_size,
-        },
-        ".common": {
-            "DataBatch": type(Batch(_base_cls=Data)),
-            "HeteroDataBatch": type(Batch(_base_cls=HeteroData)),
-            "call_once": call_once,
-        },
-        ".fixed_size_options": _select(batching, "FixedSizeOptions"),
-        ".collate": {**_select(batching, "FixedSizeOptions"), **keys},
-        ".pyg_dataloader": {**_select(batching, "DataLoader FixedSizeDataLoader"), **sizes},
-        ".dataloader": {**_select(batching, "DataLoader FixedSizeDataLoader"), **sizes},
-        ".ops": layers,
-        ".types": parsers,
-        ".utils": {"set_aggregation_dim_size": set_aggregation_dim_size},
-        ".pyg_cluster_loader": {**_select(batching, "FixedSizeClusterLoader"), **sizes},
-        ".cluster_loader": {**_select(batching, "FixedSizeClusterLoader"), **sizes},
-        ".neighbor_loader": {
-            **_select(batching, "FixedSizeNeighborLoader"),
-            "PyGFixedSizeNeighborLoader": batching.FixedSizeNeighborLoader,
-            **sizes,
-        },
-    }
-    return {f"poptorch_geometric{suffix}": names for suffix, names in modules.items()}
+def _contents(module: str) -> dict[str, Any]:
+    """What stands for the names of a module."""
+    version = {"__version__": getattr(poptorch, "__version__", "unknown")}
+    if module == "poptorch":
+        public = {name: getattr(poptorch, name) for name in poptorch.__all__}
+        return {**version, **{name: it for name, it in public.items() if not isinstance(it, ModuleType)}}
+    found = {} if module not in _NAMES else version
+    profiling = getattr(poptorch, "profiling", None)
+    for name in _MODULES[module].split():
+        for source in (batching, poptorch, poptorch.optim, profiling, torch_geometric.nn):
+            if name in _OWN or hasattr(source, name):
+                found[name] = _OWN[name] if name in _OWN else getattr(source, name)
+                break
+    return found
 
 
 # Imported with their package, as in the SDK; all others need an import of their own.
@@ -261,13 +241,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
         if fullname in _INSTEAD:
             raise ModuleNotFoundError(_no_counterpart(fullname), name=fullname)
-        if fullname.partition(".")[0] not in _NAMES or fullname not in self._modules:
+        if fullname != "poptorch" and fullname not in _MODULES:
             return None
         return importlib.machinery.ModuleSpec(fullname, self, is_package=fullname in _NAMES)
-
-    @functools.cached_property
-    def _modules(self) -> dict[str, dict[str, Any]]:
-        return {**_poptorch_modules(), **_poptorch_geometric_modules()}
 
     def create_module(self, spec: Any) -> None:
         return None
@@ -275,22 +251,22 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         name = module.__name__
         module.__doc__ = f"gnn_ipu_helpers, standing for '{name}' of the Poplar SDK."
-        module.__dict__.update(self._modules[name])
-        module.__getattr__ = functools.partial(self._missing, name)
+        module.__dict__.update(_contents(name))
+        module.__getattr__ = functools.partial(_missing, name)
         for submodule in _COME_ALONG.get(name, ()):
             importlib.import_module(f"{name}.{submodule}")
 
-    def _missing(self, module: str, name: str) -> Any:
-        full = f"{module}.{name}"
-        if full in _INSTEAD:
-            # Not an AttributeError: `from module import name` would drop what it says.
-            raise ImportError(_no_counterpart(full), name=module)
-        message = f"module {module!r} of the Poplar SDK has no attribute {name!r}"
-        homes = [home for home, names in self._modules.items() if name in names]
-        if homes and not name.startswith("_"):
-            message += f": it is in {' and '.join(map(repr, homes))}"
-        raise AttributeError(message, name=name) if sys.version_info >= (3, 10) else AttributeError(message)
+
+def _missing(module: str, name: str) -> Any:
+    full = f"{module}.{name}"
+    if full in _INSTEAD or name in _MODULES.get(module, "").split():
+        # Not an AttributeError: `from module import name` would drop what it says.
+        raise ImportError(_no_counterpart(full), name=module)
+    homes = [home for home, names in _MODULES.items() if name in names.split()]
+    hint = f": it is in {' and '.join(map(repr, homes))}" if homes else ""
+    raise AttributeError(f"module {module!r} of the Poplar SDK has no attribute {name!r}{hint}")
 
 
 def _no_counterpart(name: str) -> str:
-    return f"'{name}' of the Poplar SDK has no counterpart in gnn_ipu_helpers. Use instead: {_INSTEAD[name]}."
+    instead = f" Use instead: {_INSTEAD[name]}." if name in _INSTEAD else ""
+    return f"'{name}' of the Poplar SDK has no counterpart in gnn_ipu_helpers.{instead}"
