@@ -154,8 +154,8 @@ _SIZES = "FixedSizeOptions FixedSizeStrategy OverSizeStrategy"
 _MODULES = {
     "poptorch.enums": """
         MeanReductionStrategy DataLoaderMode SharingStrategy OutputMode ConnectionType
-        HalfFloatCastingBehavior ReductionType SyncPattern MatMulSerializationMode Liveness OverlapMode AutoStage MultiConvPlanType
-        CommGroupType VariableRetrievalMode""",
+        HalfFloatCastingBehavior ReductionType SyncPattern MatMulSerializationMode Liveness OverlapMode
+        AutoStage MultiConvPlanType CommGroupType VariableRetrievalMode""",
     "poptorch.ops": """
         ctc_beam_search_decoder ipu_print_tensor for_loop cond nop dynamic_slice dynamic_update
         recomputationCheckpoint serializedMatMul set_available_memory set_overlap_for_input
