@@ -181,6 +181,29 @@ def test_loaders_of_pyg_get_a_sampler_and_metis(tmp_path):
     assert float(inside) > 0.3, "a random partition keeps a quarter of the edges"
 
 
+REPLACED_MAIN = """
+import sys, types, poptorch, torch
+from torch.nn.functional import mse_loss as loss_function
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        return loss_function(self.weight * x, added(x))
+
+sys.modules["__main__"] = types.ModuleType("__main__")
+for added in (lambda x: x + 1, lambda x: x + 2):
+    model = Model()
+    print(poptorch.trainingModel(model)(torch.ones(2, 3)).item())
+"""
+
+
+def test_model_of_a_script_whose_main_module_was_replaced(tmp_path):
+    assert output_of(REPLACED_MAIN, tmp_path).split() == ["1.0", "4.0"]
+
+
 def test_installed_sdk_is_left_alone(tmp_path):
     code = "import poptorch\nfrom torch_geometric.loader import NeighborLoader as loader\n"
     code += "print(poptorch.__file__, loader.__init__.__code__.co_filename)"
