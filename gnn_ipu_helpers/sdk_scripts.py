@@ -12,6 +12,7 @@ import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import inspect
 import sys
 from types import ModuleType
 from typing import Any, Callable, Iterable
@@ -87,11 +88,13 @@ def _sample_without_pyg_lib(loader_class: type) -> None:
     of_pyg = loader_class.__init__
 
     @functools.wraps(of_pyg)
-    def __init__(self: Any, data: Any, num_neighbors: Any, input_nodes: Any = None, **kwargs: Any) -> None:
-        if kwargs.get("neighbor_sampler") is None:
-            twin = batching.neighbor_loader(data, num_neighbors, input_nodes, **kwargs)
-            kwargs["neighbor_sampler"] = twin.node_sampler
-        of_pyg(self, data, num_neighbors, input_nodes=input_nodes, **kwargs)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        given = inspect.signature(of_pyg).bind(self, *args, **kwargs).arguments
+        del given["self"]
+        given.update(given.pop("kwargs", {}))
+        if given.get("neighbor_sampler") is None:
+            given["neighbor_sampler"] = batching.neighbor_loader(**given).node_sampler
+        of_pyg(self, **given)
 
     loader_class.__init__ = __init__
 

@@ -167,6 +167,8 @@ for batch in NeighborLoader(graph, [-1, -1], batch_size=7):
     assert set(nodes.tolist()) == set(batch.n_id.tolist())
     seen += seeds.tolist()
 assert seen == list(range(60))
+repeated = next(iter(NeighborLoader(graph, [50], None, None, True, batch_size=2)))
+assert (torch.bincount(repeated.edge_index[1])[:2] == 50).all(), "replace is the fifth argument"
 clusters = ClusterData(graph, num_parts=4, log=False)
 sizes = [cluster.num_nodes for cluster in clusters]
 assert sorted(torch.cat([cluster.x for cluster in clusters]).flatten().tolist()) == list(range(60))
