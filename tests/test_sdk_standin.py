@@ -284,6 +284,75 @@ def test_output_modes():
     torch.testing.assert_close(outputs(False, poptorch.OutputMode.Sum)[1], losses.sum().reshape(()))
 
 
+def test_second_compilation_is_ignored():
+    wrapped = poptorch.inferenceModel(Net().eval())
+    wrapped.compile(torch.randn(4, 3))
+    wrapped.compile(torch.randn(5, 3))
+    assert wrapped(torch.randn(4, 3)).shape == (4, 2)
+
+
+def test_buffers_written_by_replicas_are_not_broadcast():
+    class Counts(Net):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(1))
+
+        def forward(self, x):
+            self.calls = self.calls + 1
+            return self.linear(x), self.calls
+
+    with pytest.raises(poptorch.Error, match="broadcastBuffers"):
+        poptorch.inferenceModel(Counts(), poptorch.Options().replicationFactor(2))(batch()[0])
+    wrapped = poptorch.inferenceModel(Counts())
+    assert [int(wrapped(batch()[0])[1]) for _ in range(3)] == [1, 2, 3]
+
+
+def test_control_flow_takes_lists_and_branches_only_in_inference():
+    def loop(weight, x):
+        return poptorch.for_loop(3, lambda total: total + weight, [x])[0]
+
+    def branch(weight, x):
+        (chosen,) = poptorch.cond(x.sum() > 0, lambda: weight, [], lambda: -weight, [])
+        return F.l1_loss(chosen, x[0])
+
+    assert poptorch.inferenceModel(Returns(loop))(torch.zeros(1, 3)).tolist() == [[3, 3, 3]]
+    assert poptorch.inferenceModel(Returns(branch))(torch.full((1, 3), -1.0)).item() == 0
+    with pytest.raises(poptorch.Error, match="only for inference"):
+        poptorch.trainingModel(Returns(branch))(torch.ones(1, 3))
+    with pytest.raises(ValueError, match="Object is not list"):
+        poptorch.for_loop(1, lambda x: x, (torch.zeros(1),))
+
+
+def test_device_tells_its_random_state_and_has_no_hardware():
+    wrapped = poptorch.inferenceModel(Net(dropout=0.5))
+    wrapped(*batch())
+    state = wrapped.rng_state
+    first, _ = wrapped(*batch())
+    wrapped.rng_state = state
+    assert torch.equal(wrapped(*batch())[0], first)
+    assert set(wrapped.getPerfCounters()) == {"input", "input_complete", "output", "output_complete"}
+    assert not poptorch.ipuHardwareIsAvailable()
+    with pytest.raises(AssertionError, match="No IPU hardware"):
+        poptorch.ipuHardwareVersion()
+
+
+def test_dropout_leaves_the_random_numbers_of_the_host_alone():
+    wrapped = poptorch.inferenceModel(Net(dropout=0.5))
+    torch.manual_seed(3)
+    wrapped(*batch())
+    drawn = torch.rand(1)
+    torch.manual_seed(3)
+    assert torch.equal(torch.rand(1), drawn)
+
+
+def test_exported_model_is_loaded_with_its_weights(tmp_path):
+    model = Net().eval()
+    wrapped = poptorch.inferenceModel(model)
+    wrapped.compileAndExport(tmp_path / "model.poptorch", batch()[0])
+    loaded = poptorch.load(tmp_path / "model.poptorch")
+    assert torch.equal(loaded(batch()[0]), wrapped(batch()[0]))
+
+
 # --- losses
 
 LOSSES = {
@@ -410,6 +479,21 @@ def test_options_come_from_json_and_the_environment(monkeypatch):
     assert options.output_mode == poptorch.OutputMode.All
     assert options.Training.gradient_accumulation == 2
     assert (options.Distributed.processId, options.Distributed.numProcesses) == (1, 3)
+
+
+def test_options_refuse_what_a_device_does_not_take():
+    options = poptorch.Options().outputMode(poptorch.OutputMode.All, 7)
+    assert options.output_return_period == 1
+    for wrong in (
+        lambda: options.TensorLocations.numIOTiles(33),
+        lambda: options.deviceIterations(0),
+        lambda: options.deviceIterations("2"),
+        lambda: options.outputMode(poptorch.OutputMode.EveryN),
+    ):
+        with pytest.raises(AssertionError):
+            wrong()
+    with pytest.raises(AttributeError):
+        options.Jit.traceModel(True)
 
 
 # --- it has teeth
