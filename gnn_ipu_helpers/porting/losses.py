@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import re
 import textwrap
 from typing import Any, Callable, Iterator
 
@@ -24,15 +25,18 @@ _REDUCTIONS = {"sum": 0, "mean": 1, "none": 2}
 
 # What reaches the compiler as one loss. `gaussian_nll_loss` and `triplet_margin_with_distance_loss` are not
 # among them: torch writes both as ordinary arithmetic, in which nothing is left to recognise.
-LOSS_FUNCTIONS = frozenset(
-    "binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cross_entropy "
-    "cross_entropy_loss ctc_loss hinge_embedding_loss huber_loss kl_div l1_loss margin_ranking_loss mse_loss "
-    "multilabel_soft_margin_loss nll_loss nll_loss2d nll_loss_nd poisson_nll_loss smooth_l1_loss "
-    "soft_margin_loss triplet_margin_loss".split()
-)
+_LOSS_FUNCTIONS = """
+    binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cross_entropy
+    cross_entropy_loss ctc_loss hinge_embedding_loss huber_loss kl_div l1_loss margin_ranking_loss mse_loss
+    multilabel_soft_margin_loss nll_loss nll_loss2d nll_loss_nd poisson_nll_loss smooth_l1_loss
+    soft_margin_loss triplet_margin_loss
+"""
+_LOSS_NAMES = frozenset(re.findall(r"\w+", _LOSS_FUNCTIONS))
 
 # What may be done to a loss without changing what a reader would take it for.
-_HARMLESS = frozenset("detach clone view reshape view_as squeeze unsqueeze flatten item float to cpu".split())
+_HARMLESS = frozenset(
+    re.findall(r"\w+", "detach clone view reshape view_as squeeze unsqueeze flatten float to cpu")
+)
 
 
 def _mark(x: torch.Tensor) -> torch.Tensor:
@@ -71,14 +75,14 @@ def is_loss_function(function: Any) -> bool:
     """Whether calling `function` makes a loss: one of torch's loss functions, or a mark."""
     module = str(getattr(function, "__module__", None) or "")
     return function is _mark or (
-        getattr(function, "__name__", "") in LOSS_FUNCTIONS and module.split(".")[0] == "torch"
+        getattr(function, "__name__", "") in _LOSS_NAMES and module.split(".")[0] == "torch"
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class Loss:
-    """What `find_loss` found: the `node` whose value is differentiated, or None with the reason in `findings`.
-    `warnings` tell of what is probably not meant."""
+    """What `find_loss` found: the `node` whose value is differentiated, or None with the reason in
+    `findings`. `warnings` tell of what is probably not meant."""
 
     node: torch.fx.Node | None
     findings: list[Finding] = dataclasses.field(default_factory=list)
@@ -170,8 +174,8 @@ def no_loss(model: Callable | None) -> Finding:
     return _finding(
         "no loss",
         _last_return(model),
-        "in training the device runs forward, backward and step in one go: the loss must be computed inside "
-        "forward, by a torch loss function or marked by identity_loss",
+        "couldn't find a loss in the graph: in training the device runs forward, backward and step in one "
+        "go, so forward must compute the loss, by a torch loss function or marked by identity_loss",
         "pass the labels to forward and return the loss too, such as `return out, F.cross_entropy(out, y)`; "
         "mark any other loss, `poptorch.identity_loss(loss, reduction='mean')`; for inference call "
         "model.eval() first",

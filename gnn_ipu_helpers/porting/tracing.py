@@ -12,6 +12,7 @@ from typing import Any, Callable, Iterable, Union
 
 import torch
 
+from .device import on_device
 from .failures import origin_of_failure
 from .findings import Finding, StaticGraphError
 from .hints import explain, is_consequence, is_known_in_library
@@ -71,8 +72,10 @@ class StaticFunction:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._is_traced:
-            return self._run(*args, **kwargs)
+        with on_device(self._needs_loss):
+            return self._run(*args, **kwargs) if self._is_traced else self._trace(args, kwargs)
+
+    def _trace(self, args: tuple, kwargs: dict) -> Any:
         if has_uninitialised_parameters(self._function):
             raise StaticGraphError([uninitialised(self._function)])
         self._is_padded = inputs_are_padded(self._function, args, kwargs)
