@@ -223,8 +223,17 @@ def test_inputs_are_those_of_the_compilation():
         wrapped(torch.randn(5, 3))
     with pytest.raises(poptorch.Error, match="Data type mismatch for x"):
         wrapped(torch.zeros(4, 3, dtype=torch.int32))
-    with pytest.raises(poptorch.Error, match="however input 0 does"):
-        poptorch.inferenceModel(Net().eval())(torch.randn(4, 3, requires_grad=True))
+
+
+def test_input_that_requires_a_gradient_is_detached_with_a_warning(caplog):
+    model = Returns(lambda weight, x: x * x.requires_grad)
+    assert poptorch.inferenceModel(model)(torch.ones(1, requires_grad=True)).tolist() == [0]
+    assert "will be detached" in caplog.text
+
+
+def test_empty_input_is_refused():
+    with pytest.raises(poptorch.Error, match=r"Zero-sized .* \[0, 3\]"):
+        poptorch.inferenceModel(Net().eval())(torch.zeros(0, 3))
 
 
 def test_batch_is_a_multiple_of_what_the_options_ask_for():

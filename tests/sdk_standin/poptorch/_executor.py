@@ -97,12 +97,11 @@ class PoplarExecutor:
 
     def _compile(self, bound):
         began = time.perf_counter()
-        for position, tensor in enumerate(tensors(list(bound.arguments.values()))):
+        for tensor in tensors(list(bound.arguments.values())):
             if tensor.requires_grad:
-                raise Error(
-                    "An input tensor to an IPU model can not have requires_grad set to True, however input "
-                    f"{position} does: {tensor}"
-                )
+                _logger.warning("Input tensor has requires_grad=True set. This tensor will be detached.")
+            if not tensor.numel():
+                raise Error(f"Zero-sized tensors are unsupported (Got shape {list(tensor.shape)})")
         for hook in _hooks["before"].values():
             hook()
         # The modes that modules have now are part of the program: setting another later does not reach it.
