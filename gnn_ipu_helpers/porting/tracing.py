@@ -172,19 +172,20 @@ def _keep_globals_in_reach(function: Callable) -> None:
     parts = function.modules() if isinstance(function, torch.nn.Module) else [function]
     codes = {inspect.unwrap(getattr(type(part), "forward", part)) for part in parts}
     lookup = getattr(torch._dynamo.symbolic_convert, "_import_module", None)  # as in torch 2.6 to 2.13
-    for names in {
-        id(code.__globals__): code.__globals__ for code in codes if hasattr(code, "__globals__")
-    }.values():
-        name = names.get("__name__")
+    scopes = {id(code.__globals__): code.__globals__ for code in codes if hasattr(code, "__globals__")}
+    for names in scopes.values():
+        name = names.get("__name__", "")
         if lookup is None or name not in sys.modules or vars(lookup(name)) is names:
             continue
-        if lookup(name) is not _COPIES.get(name):
+        # Where torch has put a module of that name among these globals, it insists on that one.
+        if f"__import_{name.replace('.', '_dot_')}" not in globals():
             _COPIES[name] = types.ModuleType(name)
             found, sys.modules[name] = sys.modules[name], _COPIES[name]
             lookup.cache_clear()
             lookup(name)
             sys.modules[name] = found
-        vars(_COPIES[name]).update(names)
+        if lookup(name) is _COPIES.get(name):
+            vars(_COPIES[name]).update(names)
 
 
 _COPIES: dict[str, types.ModuleType] = {}
