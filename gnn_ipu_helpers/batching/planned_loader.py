@@ -101,6 +101,7 @@ class PlannedLoader(poptorch.DataLoader):
             options,
             source,
             batch_size=None,
+            drop_last=False,  # PopTorch's default is True, which torch refuses beside batch_size=None
             sampler=self._plans,
             collate_fn=_as_it_is,
             generator=torch.Generator(),
