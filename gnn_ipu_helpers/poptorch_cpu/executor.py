@@ -285,6 +285,8 @@ class PoplarExecutor:
         self._written_buffers = written
         self._copy_buffers_to_device()
         self._compile_count += 1
+        if self._optimizer is not None:
+            self._optimizer.note_compiled()
         self._is_attached = self._options.connection_type != enums.ConnectionType.Never
 
     def _compile_graph(self, call: Call, progress: Callable[[int], None]) -> tuple[Graph, set[str]]:
@@ -502,6 +504,7 @@ class PoplarExecutor:
         new = self._on_device(optimizer)
         if self._graph is not None and self._optimizer is not None:
             new.require_replaces(self._optimizer)
+            new.note_compiled()
         self._optimizer = new
 
     def _on_device(self, optimizer: torch.optim.Optimizer) -> optim.DeviceOptimizer:
