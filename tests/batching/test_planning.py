@@ -10,8 +10,7 @@ from gnn_ipu_helpers import datasets
 from gnn_ipu_helpers.batching import FixedSizeDataLoader, FixedSizeOptions, FixedSizeStrategy
 from gnn_ipu_helpers.batching.packing import assign_packs, fewest_packs
 from gnn_ipu_helpers.batching.planning import Budgets, Plan, combined, pack, pad_to_max, stream_pack
-from gnn_ipu_helpers.batching.schema import EDGE, NODE
-from gnn_ipu_helpers.batching.sizes import sizes_of
+from gnn_ipu_helpers.batching.graphs import EDGE, NODE, read_graphs
 
 from .graphs import graph, hetero_graph, real_dataset
 
@@ -36,7 +35,7 @@ def sized(draw, max_graphs=60):
 
 def qm9_sizes(number):
     """Nodes, edges and 1 of graphs that are sized like those of QM9, ``[G, 3]``."""
-    sizes = torch.stack(list(sizes_of(datasets.qm9()).values()), dim=1).numpy()
+    sizes = torch.stack(list(read_graphs(datasets.qm9()).counts.values()), dim=1).numpy()
     chosen = sizes[np.random.default_rng(0).integers(len(sizes), size=number)]
     return np.concatenate([chosen, np.ones((number, 1), dtype=np.int64)], axis=1)
 
@@ -116,7 +115,7 @@ def test_packs_of_molecules_are_close_to_the_fewest_possible(room, limit):
 def test_packs_of_few_graphs_are_within_one_of_the_fewest_possible(name, wish, seed):
     dataset = real_dataset(name)
     options = FixedSizeOptions.for_packing(dataset, **wish)
-    counts = sizes_of(dataset)
+    counts = read_graphs(dataset).counts
     budgets = Budgets.of(counts, options, keep_edge=True)
     order = torch.randperm(len(dataset), generator=torch.Generator().manual_seed(seed))
     fewest = max(
