@@ -313,7 +313,7 @@ class Collator:
         """
         layout = lay_out(table, batches, self.options, self._followed)
         gathers = [target.gather(column, layout) for target, column in zip(self._targets, table.columns)]
-        offsets = {position: offset.unbind(0) for position, offset in layout.offsets.items()}
+        offsets = {position: offset.numpy() for position, offset in layout.offsets.items()}
         begins: dict[tuple[Group, int], Sequence[Tensor]] = {}
         for field in self.schema.fields:
             if (field.group, field.rows) not in begins:
@@ -339,7 +339,7 @@ class Collator:
             for store in batch.stores if self.schema.stating_num_nodes else ():
                 if store._key in self.schema.stating_num_nodes:
                     store._num_nodes = store.ptr.diff().tolist()
-            batch._slice_dict, batch._inc_dict = slices, moved
+            vars(batch).update(_slice_dict=slices, _inc_dict=moved)
             yield batch
 
     def _steps_of(self, layout: Layout, position: int) -> Sequence[Tensor]:
@@ -431,20 +431,23 @@ class _Target:
 
     def __init__(self, field: Field, schema: Schema, options: FixedSizeOptions) -> None:
         self.store, self.name = field.store, field.name
-        self._field = field
+        self._field, self._dim = field, field.dim
         self._length = options.budget(field.group) * field.rows
         self._shape = field.padded_shape(self._length)
         # Numbers of nodes are padded with the first node of the padding graph.
-        self._pad_value = 0 if moves_with_nodes(schema, field) else options.pad_value(field)
+        pad_value = 0 if moves_with_nodes(schema, field) else options.pad_value(field)
         self._pad_object = options.pad_graph_defaults.get(field.name)
         # NumPy knows no bfloat16, but can copy its bits.
         self._bits = torch.int16 if field.dtype == torch.bfloat16 else field.dtype
         self._dtype = None if field.dtype is None else torch.empty(0, dtype=self._bits).numpy().dtype
+        self._padding = None
+        if field.dtype is not None:
+            self._padding = torch.tensor(pad_value, dtype=field.dtype).view(self._bits).numpy()
         self._positions = None
         if options.pad_positions is not None and field.name == "pos" and field.level == NODE:
             self._positions = self._on_a_line(schema, options)
 
-    def _on_a_line(self, schema: Schema, options: FixedSizeOptions) -> Tensor:
+    def _on_a_line(self, schema: Schema, options: FixedSizeOptions) -> np.ndarray:
         """Positions of all nodes of a type if they were padding, apart from one another and from other types'."""
         if not self._field.dtype.is_floating_point or len(self._shape) != 2:
             raise ValueError(
@@ -453,9 +456,9 @@ class _Target:
             )
         before = schema.node_types[: schema.node_types.index(self.store)]
         first = sum(options.budget((NODE, key)) for key in before)
-        positions = torch.full(self._shape, float(self._pad_value), dtype=self._field.dtype)
+        positions = torch.full(self._shape, options.node_pad_value, dtype=self._field.dtype)
         positions[:, 0] = options.pad_positions * torch.arange(first, first + self._length)
-        return positions
+        return positions.view(self._bits).numpy()
 
     def gather(self, column: Column, layout: Layout) -> _Gather:
         """What the attribute's values in each batch are gathered from."""
@@ -468,40 +471,40 @@ class _Target:
             column, rows = column.column, column.rows[rows]
         return _Gather(column.view(self._bits).numpy(), rows.numpy(), bounds)
 
-    def fill(self, gather: _Gather, batch: int, offsets: Tensor | None) -> Any:
+    def fill(self, gather: _Gather, batch: int, offsets: np.ndarray | None) -> Any:
         """The values of one batch, the real ones and then padding, in memory of their own."""
-        column, rows = gather.column, gather.rows[gather.bounds[batch] : gather.bounds[batch + 1]]
-        number, dim = len(rows), self._field.dim
+        first, last = gather.bounds[batch], gather.bounds[batch + 1]
+        column, rows, number = gather.column, gather.rows[first:last], last - first
         if self._dtype is None:
             return [column[row] for row in rows] + [self._pad_object] * (self._length - number)
         filled = np.empty(self._shape, self._dtype)
-        if dim == 0:
+        if self._dim == 0:
+            real, padding = filled[:number], filled[number:]
             # Every row is there, so that clipping changes nothing; it saves NumPy a buffer.
-            column.take(rows, 0, filled[:number], "clip")
-        elif dim == 1 and filled.ndim == 2:
-            for side, out in zip(column, filled):
-                side.take(rows, 0, out[:number], "clip")
+            column.take(rows, 0, real, "clip")
         else:
-            filled[(slice(None),) * dim + (slice(number),)] = column.take(rows, dim)
-        values = torch.from_numpy(filled)
-        if self._bits != self._field.dtype:
-            values = values.view(self._field.dtype)
-        padding = values.narrow(dim, number, self._length - number) if dim else values[number:]
+            before = (slice(None),) * self._dim
+            real, padding = filled[(*before, slice(number))], filled[(*before, slice(number, None))]
+            if filled.ndim == 2:
+                # Row by row, there is memory to take into.
+                for side, out in zip(column, real):
+                    side.take(rows, 0, out, "clip")
+            else:
+                real[...] = column.take(rows, self._dim)
         if offsets is not None:
-            padding.zero_()
-            return values.add_(_along(offsets, dim, values))
-        if self._positions is None:
-            padding.fill_(self._pad_value)
+            padding[...] = 0
+            filled += _along(offsets, self._dim, filled)
         else:
-            padding.copy_(self._positions[number:])
-        return values
+            padding[...] = self._padding if self._positions is None else self._positions[number:]
+        values = torch.from_numpy(filled)
+        return values if self._bits == self._field.dtype else values.view(self._field.dtype)
 
 
-def _along(offsets: Tensor, dim: int, values: Tensor) -> Tensor:
+def _along(offsets: np.ndarray, dim: int, values: np.ndarray) -> np.ndarray:
     """Offsets `[N]` or `[2, N]`, shaped to be added to values that lie along a dimension."""
-    if offsets.dim() == 2 or dim == values.dim() - 1:
-        return offsets
-    return offsets.view([-1 if at == dim else 1 for at in range(values.dim())])
+    if offsets.ndim == 2 or dim == values.ndim - 1:
+        return offsets.astype(values.dtype, copy=False)
+    return offsets.reshape([-1 if at == dim else 1 for at in range(values.ndim)]).astype(values.dtype)
 
 
 # -- combined batches ------------------------------------------------------------------------------------------

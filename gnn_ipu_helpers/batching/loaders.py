@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import logging
 import warnings
 import weakref
 import zlib
@@ -165,10 +166,16 @@ class PlannedLoader(poptorch.DataLoader):
         # every epoch keeps the epochs after the first the same for any workers.
         seed = torch.empty((), dtype=torch.int64).random_(generator=self._generator)
         self.generator.manual_seed(int(seed))
-        self._epochs.begin()
-        return self._made_here(iter(self._epochs)) if self._is_simple else super().__iter__()
+        run = self._epochs.begin()
+        if self._is_simple:
+            return self._made_here(iter(self._epochs), run)
+        return self._made_elsewhere(super().__iter__(), run)
 
-    def _made_here(self, items: Iterator[list[Any]]) -> Iterator[Any]:
+    def _made_elsewhere(self, batches: Iterator[Any], run: _Run) -> Iterator[Any]:
+        """The batches that workers make, which may have taken all items before the first batch is asked for."""
+        yield from batches
+
+    def _made_here(self, items: Iterator[list[Any]], run: _Run) -> Iterator[Any]:
         """The batches of an epoch, made some at a time."""
         at_once = max(_CHUNK // self._epochs.num_mini_batches, 1)
         while True:
@@ -317,7 +324,6 @@ class _Epochs(Sampler):
         self.last: Plan | None = None
         self._upcoming: Plan | None = None
         self._begun: _Run | None = None
-        # The iterator holds the epoch; when it is gone, no epoch is running.
         self._running: Callable[[], _Run | None] | None = None
         self._told: set[str] = set()
 
@@ -326,14 +332,15 @@ class _Epochs(Sampler):
         plan = self._current() if plan is None else self._combined(plan)
         return len(plan.sizes) // (self.num_mini_batches * self._processes[1])
 
-    def begin(self) -> None:
-        """Begins an epoch, of which the next iterator gives the items."""
+    def begin(self) -> _Run:
+        """Begins an epoch, of which the next iterator gives the items. It runs while anybody holds the result."""
         self._running = None
         plan = self.last = self._current()
         self._upcoming = None
         requests = share(self._source.requests(plan.mini_batches()), *self._processes, self.num_mini_batches)
         self._begun = _Run(plan, requests)
         self._running = weakref.ref(self._begun)
+        return self._begun
 
     def __iter__(self) -> Iterator[list[Any]]:
         # Where there are workers, torch makes two iterators and uses the second one.
@@ -485,11 +492,12 @@ def tell_left_out(schema: Schema, options: FixedSizeOptions) -> None:
     names = tuple(sorted(set(schema.objects()) - set(options.pad_graph_defaults)))
     if names and names not in _told_left_out:
         _told_left_out.add(names)
-        warnings.warn(
-            f"The batches leave out {', '.join(map(repr, names))}: not tensors. To keep them, give each a value for "
-            "padding graphs in FixedSizeOptions(pad_graph_defaults={...}); to leave them out without this notice, "
-            f"name them in exclude_keys={list(names)}.",
-            stacklevel=4,
+        # Not a warning: nothing is wrong, and it comes but once.
+        logging.getLogger(__name__).warning(
+            "The batches leave out %s, which are not tensors. To keep one, give it a value for padding graphs in "
+            "FixedSizeOptions(pad_graph_defaults={...}); to do without this notice, give exclude_keys=%s.",
+            ", ".join(map(repr, names)),
+            list(names),
         )
 
 
