@@ -1,10 +1,11 @@
-"""PopTorch's calls without an IPU: the same names and meanings, on ``torch.compile``."""
+"""PopTorch's calls without an IPU: the same names and meanings, on `torch.compile`."""
 
-from . import optim
-from .accessor import AsynchronousDataAccessor
+import types as _types
+
+from ..porting.device import isRunningOnIpu
+from ..porting.losses import identity_loss
+from . import enums, optim, options
 from .arguments import ICustomArgParser, registerCustomArgParser, registerGeometricCustomArgParsers
-from .blocks import BeginBlock, Block, BlockFunction, LegacyBeginBlockFn, removeBlocks
-from .device import ipuHardwareIsAvailable, ipuHardwareVersion, isRunningOnIpu, setLogLevel
 from .enums import (
     AutoStage,
     CommGroupType,
@@ -22,12 +23,24 @@ from .enums import (
     SyncPattern,
     VariableRetrievalMode,
 )
-from .errors import ConfigFileError, Error, unknown_name
-from .executor import PoplarExecutor
-from .loader import DataLoader
-from .losses import identity_loss
+from .errors import ConfigFileError, Error, RecoverableError, UnrecoverableError
+from .errors import offer_only as _offer_only
+from .executor import (
+    PoplarExecutor,
+    inferenceModel,
+    load,
+    registerPostCompileHook,
+    registerPreCompileHook,
+    trainingModel,
+)
+from .loader import AsynchronousDataAccessor, DataLoader
 from .ops import (
     CPU,
+    BeginBlock,
+    Block,
+    BlockFunction,
+    Channel,
+    LegacyBeginBlockFn,
     MultiConv,
     NameScope,
     cond,
@@ -38,25 +51,43 @@ from .ops import (
     for_loop,
     fps,
     ipu_print_tensor,
+    ipuHardwareIsAvailable,
+    ipuHardwareVersion,
     nearest,
     nop,
     recomputationCheckpoint,
+    removeBlocks,
     serializedMatMul,
     set_available_memory,
     set_overlap_for_input,
     set_overlap_for_output,
+    setLogLevel,
 )
-from .options import Options, TensorLocationSettings
-from .progress import registerPostCompileHook, registerPreCompileHook
-from .strategies import (
+from .options import (
+    Options,
     ParallelPhasedExecution,
     Phase,
     PipelinedExecution,
     SerialPhasedExecution,
     ShardedExecution,
     Stage,
+    TensorLocationSettings,
 )
-from .wrapping import inferenceModel, load, trainingModel
+
+__version__ = "3.4.0+cpu"
+
+
+def _module(name: str, **content: object) -> _types.ModuleType:
+    module = _types.ModuleType(f"{__name__}.{name}")
+    vars(module).update(content)
+    return module
+
+
+# Modules of PopTorch that have no file of their own here.
+profiling = _module("profiling", Channel=Channel)
+poptorch_core = _module(
+    "poptorch_core", Error=Error, RecoverableError=RecoverableError, UnrecoverableError=UnrecoverableError
+)
 
 __all__ = [
     "AsynchronousDataAccessor",
@@ -87,6 +118,7 @@ __all__ = [
     "Phase",
     "PipelinedExecution",
     "PoplarExecutor",
+    "RecoverableError",
     "ReductionType",
     "SerialPhasedExecution",
     "ShardedExecution",
@@ -94,12 +126,14 @@ __all__ = [
     "Stage",
     "SyncPattern",
     "TensorLocationSettings",
+    "UnrecoverableError",
     "VariableRetrievalMode",
     "cond",
     "ctc_beam_search_decoder",
     "custom_op",
     "dynamic_slice",
     "dynamic_update",
+    "enums",
     "for_loop",
     "fps",
     "identity_loss",
@@ -112,6 +146,9 @@ __all__ = [
     "nearest",
     "nop",
     "optim",
+    "options",
+    "poptorch_core",
+    "profiling",
     "recomputationCheckpoint",
     "registerCustomArgParser",
     "registerGeometricCustomArgParsers",
@@ -128,4 +165,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    raise AttributeError(unknown_name("poptorch", name, __all__))
+    _offer_only("poptorch", name, __all__)

@@ -1,8 +1,14 @@
-"""A model's arguments as a flat list of tensors, and back: tuples, lists, dicts, PyG data, other types."""
+"""A model's arguments: taken apart into tensors, put together again, and compared with those compiled for.
+
+Tuples, lists, dicts, PyG data objects and types with a parser of the user's own are taken apart; the tensors
+in them are what a compiled graph takes, everything else is part of the graph.
+"""
 
 from __future__ import annotations
 
 import copy
+import inspect
+import logging
 from typing import Any, Iterator
 
 import torch
@@ -11,16 +17,18 @@ from torch_geometric.data.data import BaseData
 
 from .errors import Error
 
+_LOG = logging.getLogger("poptorch")
+
 
 class ICustomArgParser:
     """How the tensors of an argument of some other type are taken out and put back."""
 
     def yieldTensors(self, struct: Any) -> Iterator[torch.Tensor]:
-        """Yield the tensors of ``struct``, always in the same order."""
+        """Yield the tensors of `struct`, always in the same order."""
         raise NotImplementedError
 
     def reconstruct(self, original_structure: Any, tensor_iterator: Iterator[torch.Tensor]) -> Any:
-        """An object like ``original_structure`` that holds the next tensors of ``tensor_iterator``."""
+        """An object like `original_structure` that holds the next tensors of `tensor_iterator`."""
         raise NotImplementedError
 
 
@@ -38,11 +46,37 @@ def registerGeometricCustomArgParsers() -> None:
     """Let wrapped models take PyG's data objects; here they always do."""
 
 
+def _parser_of(value: Any) -> ICustomArgParser | None:
+    exact = _parsers.get(type(value))
+    return exact or next((p for kind, p in _parsers.items() if isinstance(value, kind)), None)
+
+
+def _items(mapping: dict) -> list[tuple[Any, Any]]:
+    """The items of a dict in an order of our own: two calls may fill the same keys in another order."""
+    return sorted(mapping.items(), key=lambda item: str(item[0]))
+
+
+def _stores(data: BaseData) -> Iterator[tuple[Any, Any]]:
+    """The stores of a data object, each with its node or edge type (`None` for what belongs to none)."""
+    types = [*data.node_types, *data.edge_types] if isinstance(data, HeteroData) else []
+    return zip([None, *types], data.stores)
+
+
+def _holds_tensors(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_holds_tensors(item) for item in value.values())
+    if isinstance(value, (tuple, list)):
+        return any(_holds_tensors(item) for item in value)
+    return isinstance(value, torch.Tensor)
+
+
 class Flat:
     """Arguments taken apart.
 
-    ``tensors`` are the tensors in order, ``structure`` what has to be the same in every call, and ``asides``
-    the values other than tensors that ride along in PyG data objects.
+    Attributes:
+        tensors: The tensors, in order.
+        structure: What has to be the same in every call. A list and a tuple are, as in PopTorch.
+        asides: The values other than tensors that ride along in PyG data objects.
     """
 
     __slots__ = ("asides", "structure", "tensors")
@@ -57,13 +91,14 @@ class Flat:
             self.tensors.append(value)
             return torch.Tensor
         if isinstance(value, dict):
-            return (type(value), tuple([(key, self._take(item)) for key, item in value.items()]))
+            return (dict, tuple([(key, self._take(item)) for key, item in _items(value)]))
         if isinstance(value, (tuple, list)):
-            return (type(value), tuple([self._take(item) for item in value]))
+            return (tuple, tuple([self._take(item) for item in value]))
         if isinstance(value, BaseData):
             return (type(value), tuple([(key, self._take_store(store)) for key, store in _stores(value)]))
-        if type(value) in _parsers:
-            tensors = list(_parsers[type(value)].yieldTensors(value))
+        parser = _parser_of(value) if _parsers else None
+        if parser is not None:
+            tensors = list(parser.yieldTensors(value))
             self.tensors.extend(tensors)
             return (type(value), len(tensors))
         return value
@@ -86,27 +121,13 @@ class Flat:
             return False
 
 
-def _stores(data: BaseData) -> Iterator[tuple[Any, Any]]:
-    """The stores of a data object, each with its node or edge type (``None`` for what belongs to none)."""
-    types = [*data.node_types, *data.edge_types] if isinstance(data, HeteroData) else []
-    return zip([None, *types], data.stores)
-
-
-def _holds_tensors(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(_holds_tensors(item) for item in value.values())
-    if isinstance(value, (tuple, list)):
-        return any(_holds_tensors(item) for item in value)
-    return isinstance(value, torch.Tensor)
-
-
 def rebuild(value: Any, tensors: Iterator[torch.Tensor]) -> Any:
-    """A value like ``value`` with the next tensors in place of its own, in the order of :class:`Flat`."""
+    """A value like `value` with the next tensors in place of its own, in the order of `Flat`."""
     if isinstance(value, torch.Tensor):
         return next(tensors)
     if isinstance(value, dict):
-        items = [(key, rebuild(item, tensors)) for key, item in value.items()]
-        return type(value)(items)
+        new = {key: rebuild(item, tensors) for key, item in _items(value)}
+        return type(value)({key: new[key] for key in value})
     if isinstance(value, (tuple, list)):
         items = [rebuild(item, tensors) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
@@ -117,17 +138,27 @@ def rebuild(value: Any, tensors: Iterator[torch.Tensor]) -> Any:
                 if _holds_tensors(store[key]):
                     store[key] = rebuild(store[key], tensors)
         return duplicate
-    if type(value) in _parsers:
-        return _parsers[type(value)].reconstruct(value, tensors)
-    return value
+    parser = _parser_of(value)
+    return value if parser is None else parser.reconstruct(value, tensors)
+
+
+def leaves_of(value: Any) -> Iterator[Any]:
+    """Everything in `value` that is not taken apart further: tensors, and what is none."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            yield from leaves_of(item)
+    elif not isinstance(value, BaseData) and _parser_of(value) is None:
+        yield value
 
 
 def names(value: Any, name: str) -> Iterator[str]:
-    """A name for each tensor of ``value``, in order: ``x_dict['movie']``, ``data.edge_index``."""
+    """A name for each tensor of `value`, in order: `x_dict['movie']`, `data.edge_index`."""
     if isinstance(value, torch.Tensor):
         yield name
     elif isinstance(value, dict):
-        for key, item in value.items():
+        for key, item in _items(value):
             yield from names(item, f"{name}[{key!r}]")
     elif isinstance(value, (tuple, list)):
         for position, item in enumerate(value):
@@ -138,6 +169,215 @@ def names(value: Any, name: str) -> Iterator[str]:
             for key in sorted(store.keys()):
                 if _holds_tensors(store[key]):
                     yield from names(store[key], f"{owner}.{key}")
-    elif type(value) in _parsers:
-        count = len(list(_parsers[type(value)].yieldTensors(value)))
+    else:
+        parser = _parser_of(value)
+        count = 0 if parser is None else len(list(parser.yieldTensors(value)))
         yield from (f"{name}<{position}>" for position in range(count))
+
+
+class Call:
+    """One call of a wrapped model: its arguments, bound to `forward`'s parameters and taken apart."""
+
+    def __init__(self, forward: inspect.Signature, owner: str, args: tuple, kwargs: dict) -> None:
+        try:
+            self._bound = forward.bind(*args, **kwargs)
+        except TypeError as error:
+            raise Error(f"{owner}.forward{forward} was called with other arguments: {error}.") from None
+        self._bound.apply_defaults()
+        self.args, self.kwargs = self._bound.args, self._bound.kwargs
+        self.flat = Flat((self.args, self.kwargs))
+
+    @property
+    def tensors(self) -> list[torch.Tensor]:
+        """The tensors of the arguments, in order."""
+        return self.flat.tensors
+
+    def names(self) -> list[str]:
+        """The name of each tensor, after the parameters of `forward`."""
+        kinds = self._bound.signature.parameters
+        positional = {
+            k: v for k, v in self._bound.arguments.items() if kinds[k].kind != inspect.Parameter.VAR_KEYWORD
+        }
+        by_keyword = {k: v for k, v in self._bound.arguments.items() if k not in positional}
+        named = [name for argument, value in positional.items() for name in names(value, argument)]
+        return named + [
+            name for value in by_keyword.values() for key, item in _items(value) for name in names(item, key)
+        ]
+
+    def constants(self) -> dict[str, Any]:
+        """The arguments without tensors, by parameter."""
+        return {name: value for name, value in self._bound.arguments.items() if not Flat(value).tensors}
+
+
+class Signature:
+    """Shapes, types and structure of the call that a graph was compiled for, of `parts` mini-batches."""
+
+    def __init__(self, call: Call, parts: int) -> None:
+        self._structure = call.flat.structure
+        self._tensors = [_describe(tensor) for tensor in call.tensors]
+        self._constants = call.constants()
+        self._parts = parts
+        self.names = call.names()
+        for name, value in self._constants.items():
+            if hasattr(value, "__array__"):
+                raise Error(f"{name} is a {type(value).__name__}: pass a tensor, torch.as_tensor({name}).")
+        for number, (name, tensor) in enumerate(zip(self.names, call.tensors)):
+            _require_takeable(number, name, tensor, parts)
+
+    def key(self) -> str:
+        """A text that is the same for the same shapes, types and structure."""
+        return repr((self._tensors, self.names, self._parts))
+
+    def check(self, call: Call) -> None:
+        """Raise unless `call` fits the compiled graph."""
+        if call.flat.structure != self._structure:
+            raise Error(self._other_structure(call))
+        for place, tensor in enumerate(call.tensors):
+            if _describe(tensor) != self._tensors[place]:
+                raise Error(self._other_tensor(place, tensor))
+
+    def _other_tensor(self, place: int, tensor: torch.Tensor) -> str:
+        shape, dtype, device, _ = self._tensors[place]
+        name = self.names[place]
+        if tensor.device.type != device:
+            return _wrong_device(name, tensor)
+        if tensor.dtype != dtype:
+            return (
+                f"{name} is {tensor.dtype}, and the graph was compiled for {dtype} (expected {dtype} but got "
+                f"{tensor.dtype}): pass {name}.to({dtype})."
+            )
+        if tensor.shape == shape:
+            return f"{name} has the layout {tensor.layout}; pass a dense tensor."
+        return (
+            f"{name} has the shape {list(tensor.shape)}, and the graph was compiled for {list(shape)} "
+            f"(expected {shape} but got {tensor.shape}). A compiled graph serves one shape only. "
+            f"{self._loader_hint()}"
+        )
+
+    def _loader_hint(self) -> str:
+        is_graph = any("edge_index" in name or "adj" in name for name in self.names)
+        if is_graph:
+            return (
+                "Load batches of one size with gnn_ipu_helpers.FixedSizeDataLoader (many small graphs), "
+                "FixedSizeNeighborLoader or FixedSizeClusterLoader (parts of a large graph)."
+            )
+        return (
+            "poptorch.DataLoader(options, dataset, batch_size=..., drop_last=True) gives batches of one "
+            f"size, {self._parts} mini-batch{'es' if self._parts > 1 else ''} in each."
+        )
+
+    def _other_structure(self, call: Call) -> str:
+        got = call.names()
+        extra = [name for name in got if name not in self.names]
+        missing = [name for name in self.names if name not in got]
+        constants = call.constants()
+        for name in sorted(set(constants) | set(self._constants)):
+            before, now = self._constants.get(name, "nothing"), constants.get(name, "nothing")
+            if name not in [*extra, *missing] and before is not now and before != now:
+                return (
+                    f"{name} is not a tensor, so its value {before!r} is part of the compiled graph (got "
+                    f"{now!r}). Pass a tensor for what changes from call to call, or wrap the model once "
+                    "for each value."
+                )
+        detail = [f"without {', '.join(missing)}"] if missing else []
+        detail += [f"with {', '.join(extra)}"] if extra else []
+        return (
+            "The arguments are built differently from those the graph was compiled for: called "
+            f"{' and '.join(detail) or 'with other types or in another order'}. Pass the same ones in every "
+            "call."
+        )
+
+    def out_of_range(self, tensors: list[torch.Tensor], error: str) -> str:
+        """What to say about an index that lies outside of what it indexes."""
+        integers = [
+            f"{name} holds {int(tensor.min())} to {int(tensor.max())}"
+            for name, tensor in zip(self.names, tensors)
+            if not tensor.is_floating_point() and tensor.dtype != torch.bool and tensor.numel()
+        ]
+        detail = error.strip().splitlines()[-1] if error.strip() else "index out of range"
+        return (
+            f"An index lies outside of what it indexes ({detail}). Of the arguments that can be indices, "
+            f"{'; '.join(integers) or 'there is none: it is computed in forward'}. Compare them with the "
+            "number of rows they choose from, such as `size=` of a pooling layer."
+        )
+
+
+def plain(tensor: torch.Tensor, keep_double: bool) -> torch.Tensor:
+    """`tensor` as the device takes it: without a gradient, contiguous, and a double as a float."""
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    if tensor.dtype == torch.float64 and not keep_double:
+        tensor = tensor.float()
+    return tensor if tensor.is_contiguous() else tensor.contiguous()
+
+
+def as_returned(tensor: torch.Tensor) -> torch.Tensor:
+    """`tensor` as the device returns it: 32 bits at the most, and nothing to call backward on."""
+    if tensor.dtype == torch.int64:
+        tensor = tensor.int()
+    elif tensor.dtype == torch.float64:
+        tensor = tensor.float()
+    tensor.backward = _refuse_backward
+    return tensor
+
+
+def _refuse_backward(*args: Any, **kwargs: Any) -> None:
+    raise Error(
+        "backward() cannot be called explicitly on outputs of a PopTorch model. If you're using a "
+        "trainingModel, the backwards pass is performed automatically when invoking the model: leave out "
+        "loss.backward(), optimizer.step() and zero_grad(). If you're using an inferenceModel, use a "
+        "trainingModel instead."
+    )
+
+
+def _describe(tensor: torch.Tensor) -> tuple:
+    return (tensor.shape, tensor.dtype, tensor.device.type, tensor.layout)
+
+
+def _wrong_device(name: str, tensor: torch.Tensor) -> str:
+    return (
+        f"{name} is on the device {tensor.device.type!r}: PopTorch takes tensors on the CPU and moves them "
+        f"itself. Pass {name}.cpu(){' with real values' if tensor.device.type == 'meta' else ''}."
+    )
+
+
+def _require_takeable(number: int, name: str, tensor: torch.Tensor, parts: int) -> None:
+    """Raise unless the device takes a tensor of the first call, and it can be cut into `parts`
+    mini-batches."""
+    if tensor.device.type != "cpu":
+        raise Error(_wrong_device(name, tensor))
+    if tensor.layout != torch.strided:
+        raise Error(
+            f"{name} has the layout {tensor.layout}: pass a dense tensor (of a graph, its edge_index)."
+        )
+    if tensor.requires_grad:
+        _LOG.warning(
+            "Input tensor has requires_grad=True set: input %d, %s, will be detached, because the backward pass "
+            "does not go through inputs. Set it inside forward if you need such gradients.",
+            number,
+            name,
+        )
+    if tensor.numel() == 0:
+        raise Error(
+            f"Zero-sized tensors are unsupported (Got shape {list(tensor.shape)}): {name} holds nothing. A "
+            "batch of a fixed-size loader is never empty."
+        )
+    if tensor.dtype == torch.int64 and tensor.numel() and int(tensor.abs().max()) >= 2**31:
+        raise Error(f"{name} holds {int(tensor.abs().max())}: the device has integers of 32 bits.")
+    if tensor.dtype == torch.float64:
+        _LOG.warning("%s is float64: the device computes with it in float32.", name)
+    if parts > 1 and (tensor.dim() == 0 or tensor.shape[0] % parts):
+        raise Error(
+            f"{name} of shape {list(tensor.shape)} cannot be cut on dimension 0 into {parts} mini-batches "
+            "(device iterations × gradient accumulation × replicas). Load combined batches with "
+            "poptorch.DataLoader or gnn_ipu_helpers.FixedSizeDataLoader, giving them the same options as "
+            "the model."
+        )
+    if name.endswith("edge_index") and tensor.dim() == 2 and tensor.shape[0] // parts != 2:
+        held, odd = divmod(tensor.shape[0], 2)
+        if held > 1 and not odd:
+            raise Error(
+                f"{name} of shape {list(tensor.shape)} holds {held} mini-batches, and the model's options "
+                f"ask for {parts} (device iterations × gradient accumulation × replicas). Give the model the "
+                "options that the loader was made with."
+            )

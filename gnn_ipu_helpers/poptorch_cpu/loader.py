@@ -1,58 +1,45 @@
-"""``poptorch.DataLoader``: torch's loader that hands out combined batches, shards them and loads ahead."""
+"""`poptorch.DataLoader`: torch's loader that hands out combined batches, shares them out and loads ahead."""
 
 from __future__ import annotations
 
-import itertools
-from typing import Any, Iterator
+import logging
+from typing import Any, Iterable, Iterator
 
 import torch
+from torch.utils import _pytree as pytree
 from torch.utils.data import DataLoader as TorchDataLoader
-from torch.utils.data import IterableDataset, RandomSampler, Sampler, SequentialSampler
+from torch.utils.data import Dataset, IterableDataset
 
-from ._settings import freeze, values_of
-from .accessor import AsynchronousDataAccessor, rebatched
-from .enums import DataLoaderMode
-from .errors import Error
-from .options import Options
+from .arguments import Flat, rebuild
+from .enums import DataLoaderMode, SharingStrategy
+from .errors import Error, InvalidSetting
+from .options import Options, freeze
 
-
-def mini_batches_per_call(options: Options) -> int:
-    """How many mini-batches one call of the wrapped model consumes."""
-    values = values_of(options)
-    return values["device_iterations"] * values["replication_factor"] * values["gradient_accumulation"]
-
-
-class _Share(Sampler):
-    """Every ``count``-th item of a sampler, beginning with ``first``; all shares are equally long."""
-
-    def __init__(self, sampler: Any, first: int, count: int) -> None:
-        self._sampler, self._first, self._count = sampler, first, count
-
-    def __iter__(self) -> Iterator:
-        rounds = zip(*[iter(self._sampler)] * self._count)
-        return (items[self._first] for items in rounds)
-
-    def __len__(self) -> int:
-        return len(self._sampler) // self._count
-
-
-class _IterableShare(IterableDataset):
-    """Every ``count``-th sample of an iterable dataset, beginning with ``first``."""
-
-    def __init__(self, dataset: IterableDataset, first: int, count: int) -> None:
-        self._dataset, self._first, self._count = dataset, first, count
-
-    def __iter__(self) -> Iterator:
-        return itertools.islice(iter(self._dataset), self._first, None, self._count)
+_LOG = logging.getLogger("poptorch")
 
 
 class DataLoader(TorchDataLoader):
     """A loader whose batches hold all the mini-batches of one call of the wrapped model.
 
-    The combined batch size is ``batch_size`` × device iterations × replicas × gradient accumulation; tensors
-    come as ``[combined_batch_size, ...]``. A ``batch_sampler`` names the samples of each combined batch.
-    Under ``options.Distributed`` each process gets its share.
+    Args:
+        options: The options of the model.
+        dataset: Where samples come from.
+        batch_size: The samples of a mini-batch. A batch holds `batch_size` × device iterations × replicas ×
+            gradient accumulation: tensors come as `[combinedBatchSize, ...]`. With None the dataset's items
+            are whole combined batches.
+        shuffle: Whether to draw samples in random order; with several processes this needs `randomSeed`.
+        num_workers: Processes that load.
+        drop_last: Leave out an incomplete last batch; True unless said otherwise, unlike torch.
+        persistent_workers: Keep the workers between epochs: where there are any, unless said otherwise.
+        auto_distributed_partitioning: Give each of several processes a share of its own.
+        mode: `Async` loads ahead in a process of its own.
+        async_options: Further arguments for `AsynchronousDataAccessor`.
+        rebatched_worker_size: With `AsyncRebatched`, how many samples are loaded at a time.
+        batch_sampler: Names the samples of each mini-batch; as many mini-batches as one call takes are
+        joined. **kwargs: Further arguments for torch's `DataLoader`.
     """
+
+    _accessor: AsynchronousDataAccessor | None = None
 
     def __init__(
         self,
@@ -70,53 +57,49 @@ class DataLoader(TorchDataLoader):
         batch_sampler: Any = None,
         **kwargs: Any,
     ) -> None:
-        _require_options(options)
+        if not isinstance(options, Options):
+            raise InvalidSetting(
+                "The first argument of poptorch.DataLoader must be a poptorch.Options (got "
+                f"{type(options).__name__})."
+            )
+        is_shared = auto_distributed_partitioning and options.Distributed.numProcesses > 1
+        if batch_sampler is not None:
+            _refuse_beside_batch_sampler(batch_size, shuffle, is_shared)
+            batch_size = getattr(batch_sampler, "batch_size", 1)
         freeze(options)
         self._options = options
         self._mode = DataLoaderMode(mode)
-        self._accessor: AsynchronousDataAccessor | None = None
-        self._rebatched_size: int | None = None
         self._drops_last = drop_last
-        self._combined_batch_size = _combined_batch_size(options, batch_size, batch_sampler)
+        self._joins = mini_batches_per_call(options) if batch_sampler is not None else 1
+        size = None if batch_size is None else batch_size * mini_batches_per_call(options)
+        self._combined_batch_size = size
+        if is_shared:
+            dataset = _Share(dataset, options, size, drop_last, bool(shuffle))
+        elif not drop_last and batch_sampler is None and size and not isinstance(dataset, IterableDataset):
+            _warn_of_remainder(len(dataset), size)
 
-        arguments = dict(kwargs, num_workers=num_workers)
-        arguments["persistent_workers"] = (
-            num_workers > 0 if persistent_workers is None else persistent_workers
-        )
-        if batch_sampler is None:
-            arguments.update(batch_size=self._combined_batch_size, shuffle=bool(shuffle))
-            if batch_size is not None:
-                arguments["drop_last"] = drop_last
-        else:
-            _refuse_beside_batch_sampler(batch_size, shuffle)
+        arguments: dict[str, Any] = dict(kwargs, num_workers=num_workers)
+        if persistent_workers is None:
+            persistent_workers = num_workers > 0
+        arguments["persistent_workers"] = persistent_workers
+        if batch_sampler is not None:
             arguments["batch_sampler"] = batch_sampler
-        if auto_distributed_partitioning and options.Distributed.numProcesses > 1:
-            dataset, arguments = _shard(dataset, arguments, options)
-
+        else:
+            arguments.update(batch_size=size, drop_last=drop_last)
+            arguments["shuffle"] = bool(shuffle) and not is_shared  # a share shuffles by itself
+        self._rebatched_size = None
         if self._mode == DataLoaderMode.AsyncRebatched:
-            self._rebatched_size = self._rebatch(arguments, rebatched_worker_size)
+            self._rebatched_size = _rebatch(arguments, size, rebatched_worker_size)
         elif rebatched_worker_size is not None:
-            raise ValueError("rebatched_worker_size is for mode=poptorch.DataLoaderMode.AsyncRebatched.")
+            raise InvalidSetting("rebatched_worker_size is for mode=poptorch.DataLoaderMode.AsyncRebatched.")
         super().__init__(dataset, **arguments)
-        # Workers load ahead by themselves; without any, a thread does.
+        # Workers load ahead by themselves; without any, a process is started that does.
         if self._mode != DataLoaderMode.Sync and num_workers == 0:
             self._accessor = AsynchronousDataAccessor(_Synchronous(self), **(async_options or {}))
 
-    def _rebatch(self, arguments: dict[str, Any], worker_size: int | None) -> int:
-        """Let workers load ``worker_size`` samples at a time; returns the size they are put together to."""
-        size = self._combined_batch_size
-        if size is None or "batch_sampler" in arguments:
-            raise ValueError("DataLoaderMode.AsyncRebatched needs a batch_size, and no batch_sampler.")
-        if worker_size is not None and not 1 <= worker_size <= size:
-            raise ValueError(
-                f"rebatched_worker_size must lie in 1..{size}, the combined batch size (got {worker_size})."
-            )
-        arguments.update(batch_size=worker_size or size, drop_last=False)
-        return size
-
     @property
     def combinedBatchSize(self) -> int | None:
-        """How many samples one batch holds; ``None`` where the batch sampler or dataset decides."""
+        """How many samples one batch holds; None where the dataset decides."""
         return self._combined_batch_size
 
     @property
@@ -129,19 +112,22 @@ class DataLoader(TorchDataLoader):
         if self._accessor is not None:
             self._accessor.terminate()
 
+    def __del__(self) -> None:
+        self.terminate()
+
     def __len__(self) -> int:
-        if self._mode == DataLoaderMode.AsyncRebatched:
-            whole, rest = divmod(len(self.sampler), self._combined_batch_size)
-            return whole if self._drops_last else whole + bool(rest)
-        return super().__len__()
+        if self._rebatched_size is not None:
+            whole, rest = divmod(len(self.sampler), self._rebatched_size)
+        elif self._joins > 1:
+            whole, rest = divmod(super().__len__(), self._joins)
+        else:
+            return super().__len__()
+        return whole if self._drops_last else whole + bool(rest)
 
     def __iter__(self) -> Iterator:
-        batches = super().__iter__() if self._accessor is None else iter(self._accessor)
-        return (
-            batches
-            if self._rebatched_size is None
-            else rebatched(batches, self._rebatched_size, self._drops_last)
-        )
+        if isinstance(self.dataset, _Share):
+            self.dataset.shuffle()
+        return _Synchronous(self).batches() if self._accessor is None else iter(self._accessor)
 
 
 class _Synchronous:
@@ -154,52 +140,251 @@ class _Synchronous:
         return len(self._loader)
 
     def __iter__(self) -> Iterator:
-        return TorchDataLoader.__iter__(self._loader)
+        # In the process that loads ahead: the loader draws from that process's random numbers.
+        return self.batches()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__
+
+    def batches(self) -> Iterator:
+        loader = self._loader
+        batches = TorchDataLoader.__iter__(loader)
+        if loader._rebatched_size is not None:
+            return rebatched(batches, loader._rebatched_size, loader._drops_last)
+        if loader._joins > 1:
+            return _joined(batches, loader._joins, loader._drops_last)
+        return batches
 
 
-def _require_options(options: Any) -> None:
-    if not isinstance(options, Options):
+def mini_batches_per_call(options: Options) -> int:
+    """How many mini-batches one call of the wrapped model consumes."""
+    return options.device_iterations * options.replication_factor * options.Training.gradient_accumulation
+
+
+def _refuse_beside_batch_sampler(batch_size: int | None, shuffle: bool | None, is_shared: bool) -> None:
+    if batch_size != 1 or shuffle:
         raise Error(
-            "The first argument of poptorch.DataLoader must be a poptorch.Options (got "
-            f"{type(options).__name__})."
+            "`batch_sampler` option is mutually exclusive with batch_size, shuffle: it decides the batches "
+            f"by itself (got batch_size={batch_size}, shuffle={shuffle})."
         )
-
-
-def _combined_batch_size(options: Options, batch_size: int | None, batch_sampler: Any) -> int | None:
-    if batch_sampler is not None:
-        return getattr(batch_sampler, "batch_size", None)
-    return None if batch_size is None else batch_size * mini_batches_per_call(options)
-
-
-def _refuse_beside_batch_sampler(batch_size: int | None, shuffle: bool | None) -> None:
-    if batch_size not in (1, None) or shuffle:
-        raise ValueError(
-            "batch_sampler decides the batches by itself: leave out batch_size and shuffle (got "
-            f"batch_size={batch_size}, shuffle={shuffle})."
-        )
-
-
-def _shard(dataset: Any, arguments: dict[str, Any], options: Options) -> Any:
-    """Give this process its share of the dataset, or of what the samplers draw from it."""
-    share = (options.Distributed.processId, options.Distributed.numProcesses)
-    arguments = dict(arguments)
-    if isinstance(dataset, IterableDataset):
-        return _IterableShare(dataset, *share), arguments
-    if "batch_sampler" in arguments:
-        arguments["batch_sampler"] = _Share(arguments["batch_sampler"], *share)
-        return dataset, arguments
-    sampler = arguments.pop("sampler", None)
-    if arguments.pop("shuffle"):
-        sampler = RandomSampler(dataset, generator=_shared_generator(options))
-    arguments["sampler"] = _Share(SequentialSampler(dataset) if sampler is None else sampler, *share)
-    return dataset, arguments
-
-
-def _shared_generator(options: Options) -> torch.Generator:
-    seed = values_of(options)["random_seed"]
-    if seed is None:
+    if is_shared:
         raise Error(
-            "Shuffling across processes needs the same order in each of them: call "
-            "options.randomSeed(seed), with the same seed everywhere."
+            "`batch_sampler` option is mutually exclusive with auto_distributed_partitioning=True: give each "
+            "process a batch sampler of its own and pass auto_distributed_partitioning=False."
         )
-    return torch.Generator().manual_seed(seed)
+
+
+def _rebatch(arguments: dict[str, Any], size: int | None, worker_size: int | None) -> int:
+    """Let workers load `worker_size` samples at a time; returns the size they are put together to."""
+    if size is None or "batch_sampler" in arguments:
+        raise InvalidSetting("DataLoaderMode.AsyncRebatched needs a batch_size, and no batch_sampler.")
+    if worker_size is not None and not 1 <= worker_size <= size:
+        raise InvalidSetting(
+            f"rebatched_worker_size must lie in 1..{size}, the combined batch size (got {worker_size})."
+        )
+    arguments.update(batch_size=worker_size or size, drop_last=False)
+    return size
+
+
+def _warn_of_remainder(count: int, size: int) -> None:
+    if count % size:
+        _LOG.warning(
+            "The dataset's %d elements are not divisible by the combined batch size of %d, and "
+            "drop_last=False: the last batch holds %d, and a compiled graph serves one size only. Pass "
+            "drop_last=True.",
+            count,
+            size,
+            count % size,
+        )
+
+
+class _Share(Dataset):
+    """The part of a dataset that one of several processes sees: contiguous, and as long as the others'.
+
+    Shuffled, all processes draw the same order of the whole, and each takes its part of it. What is left
+    over at the end of one epoch comes at the beginning of the next.
+    """
+
+    def __init__(
+        self, dataset: Any, options: Options, size: int | None, drop_last: bool, shuffle: bool
+    ) -> None:
+        process, count = options.Distributed.processId, options.Distributed.numProcesses
+        if isinstance(dataset, IterableDataset):
+            raise InvalidSetting("auto_distributed_partitioning is not supported for an IterableDataset.")
+        if size is None:
+            raise InvalidSetting("batch_size=None is not allowed when using auto_distributed_partitioning.")
+        if shuffle and not options.exists("random_seed"):
+            raise InvalidSetting(
+                "Shuffling across processes needs the same order in each of them: call "
+                "options.randomSeed(seed), with the same seed everywhere."
+            )
+        total = len(dataset)
+        if drop_last:
+            self._length = size * (total // (size * count))
+            self._offset = process * self._length
+            self._left_over = total % self._length if self._length else 0
+        else:
+            lengths = [total // count + (total % count > number) for number in range(count)]
+            self._length, self._offset, self._left_over = lengths[process], sum(lengths[:process]), 0
+        self._dataset = dataset
+        self._generator = torch.Generator().manual_seed(options.random_seed) if shuffle else None
+        # In shared memory, so that workers see the next epoch's order too.
+        self._order = torch.arange(total).share_memory_()
+        self._shift = torch.zeros((), dtype=torch.long).share_memory_()
+
+    def shuffle(self) -> None:
+        """Draw the order of the next epoch."""
+        if self._generator is not None:
+            self._order.copy_(torch.randperm(len(self._dataset), generator=self._generator))
+            self._shift.copy_(self._left_over if self._shift == 0 else torch.zeros(()))
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: int) -> Any:
+        if not 0 <= index < self._length:
+            raise IndexError(index)
+        return self._dataset[int(self._order[index + self._offset + self._shift])]
+
+
+# Joining and cutting batches
+
+
+def _joined(batches: Iterable, count: int, drop_last: bool) -> Iterator:
+    """Every `count` batches as one, tensor by tensor on dimension 0."""
+    held = []
+    for batch in batches:
+        held.append(batch)
+        if len(held) == count:
+            yield join(held)
+            held = []
+    if held and not drop_last:
+        yield join(held)
+
+
+def join(batches: list) -> Any:
+    """Batches of the same structure as one: their tensors concatenated on dimension 0."""
+    if len(batches) == 1:
+        return batches[0]
+    tensors = [torch.cat(parts) for parts in zip(*(Flat(batch).tensors for batch in batches))]
+    return rebuild(batches[0], iter(tensors))
+
+
+def rebatched(batches: Iterable, size: int, drop_last: bool = True) -> Iterator:
+    """Cut and join batches on dimension 0 to batches of `size`; an incomplete last one may be dropped."""
+    pending: list[list[torch.Tensor]] = []
+    held = 0
+    structure = None
+    for batch in batches:
+        leaves, structure = pytree.tree_flatten(batch)
+        pending.append(leaves)
+        held += leaves[0].shape[0]
+        while held >= size:
+            joined = [torch.cat(parts) for parts in zip(*pending)]
+            yield pytree.tree_unflatten([leaf[:size] for leaf in joined], structure)
+            held -= size
+            pending = [[leaf[size:] for leaf in joined]]
+    if held and not drop_last:
+        yield pytree.tree_unflatten([torch.cat(parts) for parts in zip(*pending)], structure)
+
+
+# Loading ahead
+
+
+class _Stream(IterableDataset):
+    """The batches of any iterable, made in the one process that goes over it."""
+
+    def __init__(self, batches: Iterable, rebatched_size: int | None) -> None:
+        self._batches, self._size = batches, rebatched_size
+
+    def __iter__(self) -> Iterator:
+        batches = iter(self._batches)
+        return batches if self._size is None else rebatched(batches, self._size)
+
+
+class AsynchronousDataAccessor:
+    """Iterates over `dataset` while a process of its own loads ahead.
+
+    Loading draws from that process's random numbers and leaves those of the model's process alone.
+
+    Args:
+        dataset: Any iterable of batches, such as a `DataLoader`.
+        buffer_size: How many batches to load ahead.
+        miss_sleep_time_in_ms: Without effect here.
+        load_indefinitely: Whether it can be gone over more than once.
+        early_preload: Begin to load now rather than when it is first gone over.
+        sharing_strategy: Without effect here: the process is made by torch's own loader.
+        rebatched_size: Put incoming batches together to batches of that many samples (dimension 0), dropping
+        an     incomplete last one.
+    """
+
+    _loader: TorchDataLoader | None = None
+
+    def __init__(
+        self,
+        dataset: Any,
+        buffer_size: int = 3,
+        miss_sleep_time_in_ms: float = 0.1,
+        load_indefinitely: bool = True,
+        early_preload: bool = False,
+        sharing_strategy: SharingStrategy = SharingStrategy.ForkServer,
+        rebatched_size: int | None = None,
+    ) -> None:
+        if isinstance(dataset, DataLoader):
+            if dataset._accessor is not None:
+                raise Error(
+                    "The DataLoader already uses an AsynchronousDataAccessor internally: go over it as it "
+                    "is, or make it with mode=poptorch.DataLoaderMode.Sync."
+                )
+            is_nested = dataset.num_workers > 0  # its workers cannot be started from another worker
+        else:
+            is_nested = getattr(dataset, "num_workers", 0) > 0
+        if rebatched_size is not None and rebatched_size < 2:
+            raise InvalidSetting(f"rebatched_size must be None or greater than 1 (got {rebatched_size}).")
+        self._dataset = dataset
+        self._load_indefinitely = load_indefinitely
+        self._passes = 0
+        self.rebatched_size = rebatched_size
+        self._ready: Iterator | None = None
+        self._direct = _Stream(dataset, rebatched_size) if is_nested else None
+        if not is_nested:
+            seed = torch.initial_seed() % 2**63
+            self._loader = TorchDataLoader(
+                _Stream(dataset, rebatched_size),
+                batch_size=None,
+                num_workers=1,
+                prefetch_factor=max(buffer_size, 1),
+                persistent_workers=True,
+                generator=torch.Generator().manual_seed(seed),
+            )
+        if early_preload:
+            self._ready = iter(self._source())
+
+    def terminate(self) -> None:
+        """Stop loading ahead; the process ends."""
+        loader, self._loader, self._ready = self._loader, None, None
+        workers = getattr(loader, "_iterator", None)
+        if workers is not None:
+            workers._shutdown_workers()
+            loader._iterator = None
+        self._direct = _Stream([], None) if loader is not None else self._direct
+
+    def __del__(self) -> None:
+        self.terminate()
+
+    def __len__(self) -> int:
+        if self.rebatched_size is None:
+            return len(self._dataset)
+        return len(self._dataset) * (getattr(self._dataset, "batch_size", 1) or 1) // self.rebatched_size
+
+    def __iter__(self) -> Iterator:
+        if self._passes and not self._load_indefinitely:
+            raise Error(
+                "This accessor was made with load_indefinitely=False: it goes over the dataset only once."
+            )
+        self._passes += 1
+        ready, self._ready = self._ready, None
+        return ready if ready is not None else iter(self._source())
+
+    def _source(self) -> Iterable:
+        return self._direct if self._loader is None else self._loader

@@ -1,21 +1,203 @@
-"""PopTorch's operations for use inside a model."""
+"""PopTorch's operations for use inside a model, and the calls that shape how an IPU would run it."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import logging
 import math
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Iterator, Sequence
 
 import torch
 
-from .enums import MatMulSerializationMode, OverlapMode
-from .errors import Error, only_on_ipu
+from ..porting.device import is_training_on_device, isRunningOnIpu
+from .enums import MatMulSerializationMode, MultiConvPlanType, OverlapMode
+from .errors import Error, InvalidSetting, only_on_ipu, require_instance
 
 
-def ctc_beam_search_decoder(
-    probs: torch.Tensor, lengths: torch.Tensor, blank: int = 0, beam_width: int = 100, top_paths: int = 1
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Decode by beam search; only an IPU does it."""
-    raise only_on_ipu("ctc_beam_search_decoder", "Decode on the host with torchaudio's decoder.")
+def _tensor(what: str, value: Any) -> torch.Tensor:
+    if not isinstance(value, torch.Tensor):
+        raise Error(f"{what} takes a tensor (got {type(value).__name__}).")
+    return value
+
+
+def _integer(what: str, value: Any) -> int:
+    if not isinstance(value, int):
+        raise Error(f"{what} must be an integer (got {value!r}).")
+    return value
+
+
+# Loops and branches
+
+
+def for_loop(
+    count: int, body: Callable[..., Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor]
+) -> list[torch.Tensor]:
+    """Call `body` `count` times, each time on the results of the time before. For inference only.
+
+    Args:
+        count: The number of times, fixed when the model is compiled.
+        body: Takes as many tensors as there are `inputs`, and returns as many of the same shapes and types.
+        inputs: A list of tensors to begin with; the body gets copies.
+
+    Returns:
+        The results of the last time.
+    """
+    _require_list("for_loop", "inputs", inputs)
+    _require_inference("for_loop")
+    state = [tensor.clone() for tensor in inputs]
+    for _ in range(count):
+        result = _as_list(body(*state))
+        _require_same("for_loop: the body", state, result)
+        state = result
+    return state
+
+
+def cond(
+    condition: torch.Tensor,
+    then_body: Callable[..., Sequence[torch.Tensor]],
+    then_inps: Sequence[torch.Tensor],
+    else_body: Callable[..., Sequence[torch.Tensor]],
+    else_inps: Sequence[torch.Tensor],
+) -> list[torch.Tensor]:
+    """The results of `then_body(*then_inps)` where `condition` holds, else of `else_body(*else_inps)`.
+
+    For inference only. `condition` is a tensor with one element, whose value may change from call to call;
+    both bodies return as many tensors of the same shapes and types. In a compiled model both are computed and
+    one is chosen, so that the graph stays static; on the host only one is.
+    """
+    _require_list("cond", "then_inps", then_inps)
+    _require_list("cond", "else_inps", else_inps)
+    _require_inference("cond")
+    if not isRunningOnIpu():
+        return _as_list(then_body(*then_inps) if condition else else_body(*else_inps))
+    then_results = _as_list(then_body(*[tensor.clone() for tensor in then_inps]))
+    else_results = _as_list(else_body(*[tensor.clone() for tensor in else_inps]))
+    _require_same("cond: the else branch", then_results, else_results)
+    chosen = condition.reshape(()).bool()
+    return [torch.where(chosen, first, second) for first, second in zip(then_results, else_results)]
+
+
+def _require_inference(name: str) -> None:
+    if is_training_on_device():
+        raise Error(
+            f"poptorch.{name}() is only supported in inference models: it has no backward pass. Write the "
+            "loop or the choice with torch's operations (a Python loop of fixed length, torch.where)."
+        )
+
+
+def _require_list(name: str, what: str, tensors: Any) -> None:
+    if not isinstance(tensors, list):
+        raise ValueError(
+            f"poptorch.{name} expects input tensors ({what}) to be a list of tensors. (Object is not list) "
+            f"Got {type(tensors).__name__}."
+        )
+    for place, tensor in enumerate(tensors):
+        if not isinstance(tensor, torch.Tensor):
+            raise ValueError(
+                f"poptorch.{name} expects input tensors ({what}) to be a list of tensors. (Object contained "
+                f"in list at index {place} is not torch.tensor) Got {type(tensor).__name__}."
+            )
+
+
+def _as_list(result: Any) -> list[torch.Tensor]:
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+def _require_same(what: str, expected: list[torch.Tensor], got: list[torch.Tensor]) -> None:
+    wanted = [(list(tensor.shape), tensor.dtype) for tensor in expected]
+    returned = [(list(tensor.shape), tensor.dtype) for tensor in got]
+    if wanted != returned:
+        raise Error(f"{what} must return tensors of these shapes and types: {wanted} (got {returned}).")
+
+
+# Tensors
+
+
+def nop(tensor: torch.Tensor) -> torch.Tensor:
+    """`tensor`, behind an operation that the compiler does not remove."""
+    return _tensor("nop", tensor).clone()
+
+
+def dynamic_slice(tensor: torch.Tensor, dim: int, start: torch.Tensor, size: int, step: int) -> torch.Tensor:
+    """Every `step`-th of the `size` elements of dimension `dim` from `start` on.
+
+    `start` is an integer tensor, whose value may change from call to call. The result has
+    `ceil(size / step)` elements in that dimension.
+    """
+    _tensor("dynamic_slice", tensor)
+    _tensor("The start of dynamic_slice", start)
+    for name, value in (("dim", dim), ("size", size), ("step", step)):
+        _integer(f"dynamic_slice: {name}", value)
+    offsets = torch.arange(0, size, step, device=tensor.device)
+    return tensor.index_select(dim, start.reshape(()) + offsets)
+
+
+def dynamic_update(
+    input: torch.Tensor, src: torch.Tensor, dim: int, start: torch.Tensor, size: int
+) -> torch.Tensor:
+    """A copy of `input` with `src` in the `size` places of dimension `dim` from `start` on."""
+    for name, value in (("input", input), ("src", src), ("start", start)):
+        _tensor(f"{name} of dynamic_update", value)
+    _integer("dynamic_update: dim", dim)
+    _integer("dynamic_update: size", size)
+    if input.dim() != src.dim() or input.dtype != src.dtype:
+        raise Error(
+            "dynamic_update: input and src must have the same number of dimensions and the same dtype (got "
+            f"{list(input.shape)} {input.dtype} and {list(src.shape)} {src.dtype})."
+        )
+    places = start.reshape(()) + torch.arange(size, device=input.device)
+    return input.index_copy(dim, places, src)
+
+
+def serializedMatMul(
+    lhs: torch.Tensor,
+    rhs: torch.Tensor,
+    mode: MatMulSerializationMode,
+    factor: int = 0,
+    keep_precision: bool = False,
+) -> torch.Tensor:
+    """`lhs @ rhs`; on an IPU in `factor` pieces, to save memory."""
+    require_instance("The mode of serializedMatMul", mode, MatMulSerializationMode)
+    return torch.matmul(lhs, rhs)
+
+
+def fps(src: torch.Tensor, ptr: list[int], ratio: float = 0.5, random_start: bool = False) -> torch.Tensor:
+    """Farthest-point sampling: `ceil(ratio * n)` indices of each group `src[ptr[i]:ptr[i + 1]]`.
+
+    `src` is `[num_points, F]` and `ptr` a list of integers, so that the result's size is fixed.
+    """
+    _tensor("fps", src)
+    if not isinstance(ptr, list) or len(ptr) < 2:
+        raise Error(f"fps: ptr must be a list of at least two integers (got {ptr!r}).")
+    chosen = []
+    for begin, end in zip(ptr[:-1], ptr[1:]):
+        points = src[begin:end]
+        latest = torch.randint(end - begin, (1,)) if random_start else torch.zeros(1, dtype=torch.long)
+        indices, closest = [latest], torch.full((end - begin,), float("inf"), dtype=src.dtype)
+        for _ in range(math.ceil(ratio * (end - begin)) - 1):
+            closest = torch.minimum(closest, (points - points[latest]).square().sum(dim=1))
+            latest = closest.argmax().reshape(1)
+            indices.append(latest)
+        chosen.append(begin + torch.cat(indices))
+    return torch.cat(chosen)
+
+
+def nearest(
+    x: torch.Tensor,
+    y: torch.Tensor,
+    batch_x: torch.Tensor | list[int] | None = None,
+    batch_y: torch.Tensor | list[int] | None = None,
+) -> torch.Tensor:
+    """For each row of `x` `[N, F]` the nearest row of `y` `[M, F]` in its batch: indices `[N]`."""
+    distance = torch.cdist(_tensor("nearest", x), _tensor("nearest", y))
+    if batch_x is not None and batch_y is not None:
+        other = torch.as_tensor(batch_x).unsqueeze(1) != torch.as_tensor(batch_y).unsqueeze(0)
+        distance = distance.masked_fill(other, float("inf"))
+    return distance.argmin(dim=1)
+
+
+# What an IPU does with a tensor and a CPU need not: it comes back as it is.
 
 
 def ipu_print_tensor(
@@ -31,112 +213,43 @@ def ipu_print_tensor(
     open_bracket: str = "(",
     close_bracket: str = ")",
 ) -> torch.Tensor:
-    """Print ``tensor`` when the graph runs on an IPU; here it is returned unprinted, as are its gradients."""
-    return tensor
-
-
-def for_loop(
-    count: int, body: Callable[..., Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor]
-) -> list[torch.Tensor]:
-    """Call ``body`` ``count`` times, each time on the results of the time before, beginning with ``inputs``.
-
-    The number of times and the shapes are fixed: ``body`` returns as many tensors as it takes, of the same
-    shapes and types.
-    """
-    if not isinstance(inputs, (list, tuple)):
-        raise ValueError(f"inputs must be a list of tensors (got {type(inputs).__name__}).")
-    state = list(inputs)
-    for _ in range(count):
-        result = _as_list(body(*state))
-        _require_same("for_loop: the body", state, result)
-        state = result
-    return state
-
-
-def cond(
-    condition: torch.Tensor,
-    then_body: Callable[..., Sequence[torch.Tensor]],
-    then_inps: Sequence[torch.Tensor],
-    else_body: Callable[..., Sequence[torch.Tensor]],
-    else_inps: Sequence[torch.Tensor],
-) -> list[torch.Tensor]:
-    """The results of ``then_body(*then_inps)`` where ``condition`` holds, else of ``else_body(*else_inps)``.
-
-    ``condition`` is a tensor with one element. Both bodies return as many tensors of the same shapes and
-    types. Here both are computed and one is chosen, so that the graph stays static.
-    """
-    then_results, else_results = _as_list(then_body(*then_inps)), _as_list(else_body(*else_inps))
-    _require_same("cond: the else branch", then_results, else_results)
-    chosen = condition.reshape(()).bool()
-    return [torch.where(chosen, first, second) for first, second in zip(then_results, else_results)]
-
-
-def _as_list(result: Any) -> list[torch.Tensor]:
-    return list(result) if isinstance(result, (list, tuple)) else [result]
-
-
-def _require_same(what: str, expected: list[torch.Tensor], got: list[torch.Tensor]) -> None:
-    wanted = [(list(tensor.shape), tensor.dtype) for tensor in expected]
-    returned = [(list(tensor.shape), tensor.dtype) for tensor in got]
-    if wanted != returned:
-        raise Error(f"{what} must return tensors of these shapes and types: {wanted} (got {returned}).")
-
-
-def nop(tensor: torch.Tensor) -> torch.Tensor:
-    """``tensor``, behind an operation that the compiler does not remove."""
-    return tensor.clone()
-
-
-def dynamic_slice(tensor: torch.Tensor, dim: int, start: torch.Tensor, size: int, step: int) -> torch.Tensor:
-    """Every ``step``-th of the ``size`` elements of dimension ``dim`` from ``start`` on.
-
-    ``start`` is an integer tensor, whose value may change from call to call. The result
-    has ``ceil(size / step)`` elements in that dimension.
-    """
-    offsets = torch.arange(0, size, step, device=tensor.device)
-    return tensor.index_select(dim, start.reshape(()) + offsets)
-
-
-def dynamic_update(
-    input: torch.Tensor, src: torch.Tensor, dim: int, start: torch.Tensor, size: int
-) -> torch.Tensor:
-    """A copy of ``input`` with ``src`` in the ``size`` places of dimension ``dim`` from ``start`` on."""
-    places = start.reshape(()) + torch.arange(size, device=input.device)
-    return input.index_copy(dim, places, src)
+    """Print `tensor` when the graph runs on an IPU; here it is returned unprinted, as are its gradients."""
+    return _tensor("ipu_print_tensor", tensor)
 
 
 def recomputationCheckpoint(*tensors: torch.Tensor) -> Any:
-    """Where an IPU begins to recompute in the backward pass; here the tensors come back as they are."""
+    """Where an IPU begins to recompute in the backward pass."""
+    for tensor in tensors[0] if isinstance(tensors[0], (tuple, list)) else tensors:
+        if not isinstance(tensor, torch.Tensor):
+            raise ValueError(f"recomputationCheckpoint takes tensors (got {type(tensor).__name__}).")
     return tensors[0] if len(tensors) == 1 else tensors
 
 
-def serializedMatMul(
-    lhs: torch.Tensor,
-    rhs: torch.Tensor,
-    mode: MatMulSerializationMode,
-    factor: int = 0,
-    keep_precision: bool = False,
-) -> torch.Tensor:
-    """``lhs @ rhs``; on an IPU in ``factor`` pieces, to save memory."""
-    MatMulSerializationMode(mode)
-    return torch.matmul(lhs, rhs)
-
-
 def set_available_memory(tensor: torch.Tensor, available_memory_proportion: float) -> torch.Tensor:
-    """How much memory the operation that made ``tensor`` may take on an IPU; here it comes back as it is."""
-    return tensor
+    """How much memory the operation that made `tensor` may take on an IPU."""
+    return _tensor("set_available_memory", tensor)
 
 
 def set_overlap_for_input(input_tensors: Any, mode: OverlapMode) -> Any:
-    """How loading these inputs overlaps with computation on an IPU; here they come back as they are."""
-    OverlapMode(mode)
+    """How loading these inputs overlaps with computation on an IPU."""
+    require_instance("mode", mode, OverlapMode)
     return input_tensors
 
 
 def set_overlap_for_output(output_tensors: Any, mode: OverlapMode) -> Any:
-    """How storing these outputs overlaps with computation on an IPU; here they come back as they are."""
-    OverlapMode(mode)
+    """How storing these outputs overlaps with computation on an IPU."""
+    require_instance("mode", mode, OverlapMode)
     return output_tensors
+
+
+# What only an IPU has
+
+
+def ctc_beam_search_decoder(
+    probs: torch.Tensor, lengths: torch.Tensor, blank: int = 0, beam_width: int = 100, top_paths: int = 1
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Decode by beam search; only an IPU does it."""
+    raise only_on_ipu("ctc_beam_search_decoder", "Decode on the host with torchaudio's decoder.")
 
 
 def custom_op(
@@ -153,48 +266,25 @@ def custom_op(
     )
 
 
-def fps(src: torch.Tensor, ptr: list[int], ratio: float = 0.5, random_start: bool = False) -> torch.Tensor:
-    """Farthest-point sampling: ``ceil(ratio * n)`` indices of each group ``src[ptr[i]:ptr[i + 1]]``.
-
-    ``src`` is ``[num_points, F]`` and ``ptr`` a list of integers, so that the result's size is fixed.
-    """
-    chosen = []
-    for begin, end in zip(ptr[:-1], ptr[1:]):
-        chosen.append(begin + _farthest(src[begin:end], math.ceil(ratio * (end - begin)), random_start))
-    return torch.cat(chosen)
+def ipuHardwareIsAvailable(num_ipus: int = 1) -> bool:
+    """Whether there are this many IPUs: not where this module is in use."""
+    return False
 
 
-def _farthest(points: torch.Tensor, count: int, random_start: bool) -> torch.Tensor:
-    first = torch.randint(points.shape[0], (1,)) if random_start else torch.zeros(1, dtype=torch.long)
-    indices, latest = [first], first
-    nearest = torch.full((points.shape[0],), float("inf"), dtype=points.dtype)
-    for _ in range(count - 1):
-        nearest = torch.minimum(nearest, (points - points[latest]).square().sum(dim=1))
-        latest = nearest.argmax().reshape(1)
-        indices.append(latest)
-    return torch.cat(indices)
-
-
-def nearest(
-    x: torch.Tensor,
-    y: torch.Tensor,
-    batch_x: torch.Tensor | list[int] | None = None,
-    batch_y: torch.Tensor | list[int] | None = None,
-) -> torch.Tensor:
-    """For each row of ``x`` ``[N, F]`` the nearest row of ``y`` ``[M, F]`` in its batch: indices ``[N]``."""
-    distance = torch.cdist(x, y)
-    if batch_x is not None and batch_y is not None:
-        other = torch.as_tensor(batch_x).unsqueeze(1) != torch.as_tensor(batch_y).unsqueeze(0)
-        distance = distance.masked_fill(other, float("inf"))
-    return distance.argmin(dim=1)
+def ipuHardwareVersion() -> int:
+    """The version of the IPU; asserts that there is one."""
+    raise AssertionError("There is no IPU on this system: ask poptorch.ipuHardwareIsAvailable() first.")
 
 
 class CPU:
-    """A part of a model that runs on the host; here everything does."""
+    """A part of a model that runs on the host, without a gradient of its own parameters; here everything
+    does."""
 
     def __init__(self, layer_to_call: Callable, ID: str) -> None:
+        if isinstance(layer_to_call, torch.nn.Module):
+            layer_to_call.requires_grad_(False)
         self._layer, self._id = layer_to_call, ID
-        self.inputs: tuple = ()
+        self.inputs: Any = None
         self.outputs: Any = None
 
     def __call__(self, *inputs: Any) -> Any:
@@ -209,55 +299,169 @@ class CPU:
         """Keep the buffers that the host and an IPU share; here there are none."""
 
 
-class MultiConv:
+# Which part of a model an IPU of several would run, and under what names and plans. Nothing of it changes
+# what is computed here.
+
+
+class _Scope:
+    """A context that changes nothing."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        pass
+
+
+class NameScope(_Scope):
+    """Names the operations inside it in an IPU's compiled graph."""
+
+    def __init__(self, name: str) -> None:
+        self.name = require_instance("The name of a NameScope", name, str)
+
+
+class MultiConv(_Scope):
     """Convolutions that an IPU may run side by side; on a CPU they run as written."""
 
     def __init__(self) -> None:
         self._settings: dict[str, Any] = {}
 
-    def _set(self, name: str, value: Any) -> MultiConv:
+    def _set(self, name: str, value: Any, kind: type, may_be_list: bool = True) -> MultiConv:
+        items = value if may_be_list and isinstance(value, (list, tuple)) else [value]
+        if value is not None and not (items and all(isinstance(item, kind) for item in items)):
+            raise InvalidSetting(f"MultiConv.{name} takes {kind.__name__} (got {value!r}).")
         self._settings[name] = value
         return self
 
     def availableMemoryProportions(self, value: Any) -> MultiConv:
         """The part of memory each convolution may take."""
-        return self._set("availableMemoryProportions", value)
+        return self._set("availableMemoryProportions", value, float)
 
     def partialsTypes(self, value: Any) -> MultiConv:
         """The type of each convolution's partial results."""
-        return self._set("partialsTypes", value)
+        return self._set("partialsTypes", value, torch.dtype)
 
     def enableConvDithering(self, value: Any) -> MultiConv:
         """Spread convolutions over tiles."""
-        return self._set("enableConvDithering", value)
+        return self._set("enableConvDithering", value, bool)
 
     def planType(self, value: Any) -> MultiConv:
         """Side by side, or one after the other."""
-        return self._set("planType", value)
+        return self._set("planType", value, MultiConvPlanType, may_be_list=False)
 
     def perConvReservedTiles(self, value: int) -> MultiConv:
         """Tiles kept for each convolution."""
-        return self._set("perConvReservedTiles", value)
+        return self._set("perConvReservedTiles", value, int, may_be_list=False)
 
     def cycleBackOff(self, value: float) -> MultiConv:
         """How much slower a convolution may become."""
-        return self._set("cycleBackOff", value)
-
-    def __enter__(self) -> MultiConv:
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        pass
+        return self._set("cycleBackOff", value, float, may_be_list=False)
 
 
-class NameScope:
-    """Names the operations inside it in an IPU's compiled graph."""
+class Block(torch.nn.Module, _Scope):
+    """The operations inside `with poptorch.Block("name", ipu_id=1):` belong to one block."""
+
+    def __init__(self, user_id: str | None = None, ipu_id: int | None = None) -> None:
+        super().__init__()
+        self._user_id, self._ipu_id = user_id, ipu_id
+
+    @staticmethod
+    def useAutoId() -> None:
+        """Number blocks anew from 0 in the next model."""
+
+    @staticmethod
+    def start(user_id: str | None = None, ipu_id: int | None = None) -> None:
+        """All operations from here on, up to the next block, belong to this one."""
+
+
+class LegacyBeginBlockFn(torch.nn.Module):
+    """`layer_to_call` as the beginning of a block."""
+
+    def __init__(
+        self, layer_to_call: Callable, user_id: str | None = None, ipu_id: int | None = None
+    ) -> None:
+        super().__init__()
+        self._layer_to_call = layer_to_call
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the layer."""
+        return self._layer_to_call(*args, **kwargs)
+
+
+_BLOCK = "_poptorch_block"
+
+
+def BeginBlock(layer_to_call: Any, user_id: str | None = None, ipu_id: int | None = None) -> Any:
+    """Have a block begin with this layer, and return the layer."""
+    if not isinstance(layer_to_call, torch.nn.Module):
+        if callable(layer_to_call):
+            return LegacyBeginBlockFn(layer_to_call, user_id, ipu_id)
+        raise Error(f"BeginBlock takes a module or a function (got {type(layer_to_call).__name__}).")
+    if hasattr(layer_to_call, _BLOCK):
+        raise Error(
+            "The module has already been assigned to a block: call poptorch.removeBlocks(model) first."
+        )
+    setattr(layer_to_call, _BLOCK, (user_id, ipu_id))
+    return layer_to_call
+
+
+def removeBlocks(module: torch.nn.Module) -> None:
+    """Take the blocks out of a model."""
+    for part in require_instance("The model", module, torch.nn.Module).modules():
+        if hasattr(part, _BLOCK):
+            delattr(part, _BLOCK)
+
+
+def BlockFunction(user_id: str | None = None, ipu_id: int | None = None) -> Callable[[Callable], Callable]:
+    """Decorate a function whose operations belong to one block."""
+
+    def decorate(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def in_block(*args: Any, **kwargs: Any) -> Any:
+            return function(*args, **kwargs)
+
+        return in_block
+
+    return decorate
+
+
+# Watching
+
+
+_LEVELS = {
+    "TRACE": logging.DEBUG,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "ERR": logging.ERROR,
+    "OFF": logging.CRITICAL + 1,
+}
+_NUMBERS = dict(enumerate(("TRACE", "DEBUG", "INFO", "WARN", "ERR")))
+
+
+def setLogLevel(level: str | int) -> None:
+    """Print messages of this level and above: TRACE, DEBUG, INFO, WARN, ERR or OFF (or 0 to 4)."""
+    if isinstance(level, int) and level not in _NUMBERS:
+        raise ValueError(f"Invalid log level integer {level}: it must be one of 0 to 4.")
+    name = _NUMBERS.get(level, level)
+    if name not in _LEVELS:
+        raise ValueError(
+            f"Unknown log level: {level}. Valid values are DEBUG, ERR, INFO, OFF, TRACE and WARN."
+        )
+    logging.getLogger("poptorch").setLevel(_LEVELS[name])
+
+
+class Channel:
+    """A channel of the PopVision profiler; without it nothing is recorded."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __enter__(self) -> NameScope:
-        return self
+    def instrument(self, obj: Any, *methods: str) -> Any:
+        """`obj`, whose methods would be timed."""
+        return obj
 
-    def __exit__(self, *exception: Any) -> None:
-        pass
+    @contextlib.contextmanager
+    def tracepoint(self, name: str) -> Iterator[None]:
+        """Around something that would be timed."""
+        yield

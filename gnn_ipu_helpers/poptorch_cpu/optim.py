@@ -1,44 +1,136 @@
-"""PopTorch's optimisers: torch's own, with the arguments that only an IPU uses kept beside them."""
+"""PopTorch's optimisers, torch's own underneath, and how the device runs an optimiser.
+
+An IPU does not run an optimiser's Python. It knows five algorithms, and holds a copy of their settings: a
+scheduler's change reaches it with `setOptimizer` and not before, and a setting that was not passed to the
+constructor is compiled in as a constant. `DeviceOptimizer` holds to both.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable
+import contextlib
+import inspect
+import logging
+from typing import Any, Callable, Iterable, Iterator
 
 import torch
 
+from .errors import Error, InvalidSetting, only_on_ipu
+
+_LOG = logging.getLogger("poptorch")
+_ACCUMULATORS = {
+    "accum_type": torch.float32,
+    "first_order_momentum_accum_type": torch.float32,
+    "second_order_momentum_accum_type": torch.float32,
+}
+
+
+class VariableAttributes:
+    """Which settings of an optimiser may change once the model is compiled: those given to its
+    constructor."""
+
+    def __init__(self, variable_attributes: list[str], allowed_attributes: list[str]) -> None:
+        self._variable, self._allowed = list(variable_attributes), list(allowed_attributes)
+
+    def isConstant(self, attr: str) -> bool:
+        """Whether the setting is compiled in as a constant."""
+        return attr not in self._variable
+
+    def markAsConstant(self, attr: str) -> None:
+        """Have the setting compiled in."""
+        self._require_known(attr)
+        self._variable = [name for name in self._variable if name != attr]
+
+    def markAsVariable(self, attr: str) -> None:
+        """Let the setting change later, though it was not given to the constructor."""
+        self._require_known(attr)
+        self._variable.append(attr)
+
+    def _require_known(self, attr: str) -> None:
+        if attr not in self._allowed:
+            raise InvalidSetting(f"Unknown attribute {attr!r}; known are {', '.join(self._allowed)}.")
+
 
 class Optimizer:
-    """What PopTorch's optimisers share: reading and restoring their state.
+    """What PopTorch's optimisers share. Their state dictionary holds `ipu_state` and `ipu_param` beside
+    torch's entries; both are None until a model has been trained."""
 
-    ``loss_scaling`` cancels out in float32; it and the types of accumulators are kept and have no effect
-    here.
-    """
-
-    loss_scaling = 1.0
-    max_grad_norm: float | None = None
-
-    def _keep(self, loss_scaling: float | None, max_grad_norm: float | None = None, **ipu_only: Any) -> None:
-        self.loss_scaling = 1.0 if loss_scaling is None else loss_scaling
-        self.max_grad_norm = max_grad_norm
-        for name, value in ipu_only.items():
-            setattr(self, name, value)
+    _has_run = False
 
     def get_state_dict(self) -> dict:
-        """The state, as ``state_dict``."""
+        """The state, as `state_dict`."""
         return self.state_dict()
 
     def set_state_dict(self, state: dict) -> None:
-        """Restore the state, as ``load_state_dict``."""
+        """Restore the state, as `load_state_dict`."""
         self.load_state_dict(state)
 
     def has_state(self) -> bool:
-        """Whether there is a state yet: after the first step."""
-        return len(self.state) > 0
+        """Whether there is a state yet: after training, or loading one."""
+        return self._has_run
+
+    def state_dict(self) -> dict:
+        """The state, with what the device holds beside torch's entries."""
+        own = torch.optim.Optimizer.state_dict(self)
+        ipu: dict[str, Any] = {"ipu_state": None, "ipu_param": None}
+        if self._has_run:
+            ipu["ipu_state"] = {
+                f"{name}___{number}": value
+                for number, state in own["state"].items()
+                for name, value in state.items()
+            }
+            ipu["ipu_param"] = [
+                {key: value for key, value in group.items() if key != "params"}
+                for group in own["param_groups"]
+            ]
+        return {**ipu, **own}
+
+    def load_state_dict(self, state: dict) -> None:
+        """Restore the state of one of PopTorch's optimisers."""
+        if not state:
+            raise RuntimeError("Cannot load optimizer state dictionary because it is empty.")
+        if not ("ipu_state" in state and "ipu_param" in state):
+            raise RuntimeError(
+                "Only IPU optimizer states can be loaded onto the IPU: this one lacks ipu_state and "
+                "ipu_param, as one of torch.optim's does. Load it into an optimiser of torch.optim."
+            )
+        torch.optim.Optimizer.load_state_dict(self, state)
+        self._has_run = state["ipu_state"] is not None
+
+    def __getstate__(self) -> dict:
+        return {
+            **torch.optim.Optimizer.__getstate__(self),
+            **{name: getattr(self, name) for name in self._kept},
+        }
 
 
-def _given(**arguments: Any) -> dict[str, Any]:
-    """The arguments that were given: ``None`` means torch's default."""
-    return {name: value for name, value in arguments.items() if value is not None}
+def _constructor(parent: type, required: str, of_torch: str, of_ipu: dict[str, Any]) -> Callable:
+    """An `__init__` that hands torch's arguments on to `parent`, and keeps the others with these defaults.
+
+    None as an argument means the default, torch's or the device's.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        bound = signature.bind(self, *args, **kwargs).arguments
+        given = {name: value for name, value in bound.items() if value is not None and name != "self"}
+        kept = {**of_ipu, **{name: value for name, value in given.items() if name in of_ipu}}
+        for name, value in kept.items():
+            if name.endswith("accum_type") and value not in (torch.float32, torch.float16):
+                raise InvalidSetting(f"{name} must be torch.float32 or torch.float16 (got {value!r}).")
+        params = _listed(given.pop("params"))
+        of_parent = {name: value for name, value in given.items() if name not in of_ipu}
+        parent.__init__(self, params, **_fused_if_right(parent, params, of_parent))
+        vars(self).update(kept)
+        self._kept = [*kept, "variable_attrs", "_kept", "_has_run"]
+        self.variable_attrs = VariableAttributes([*given], [*self.defaults, *of_ipu])
+
+    names = [*of_torch.split(), *of_ipu]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature(
+        [inspect.Parameter(name, kind) for name in ("self", *required.split())]
+        + [inspect.Parameter(name, kind, default=None) for name in names]
+    )
+    __init__.__signature__ = signature
+    return __init__
 
 
 def _listed(params: Iterable) -> list:
@@ -51,154 +143,59 @@ def _listed(params: Iterable) -> list:
     ]
 
 
-def _fused_if_possible(params: list, given: dict[str, Any]) -> dict[str, Any]:
-    """``given``, with torch's step in one kernel where it has one for all the parameters, for speed."""
-    tensors = []
-    for item in params:
-        tensors.extend(item["params"] if isinstance(item, dict) else [item])
-    is_plain = all(
-        isinstance(tensor, torch.nn.Parameter) and tensor.is_floating_point() and tensor.device.type == "cpu"
-        for tensor in tensors
+def _fused_if_right(parent: type, params: list, given: dict[str, Any]) -> dict[str, Any]:
+    """`given`, with torch's step in one kernel for speed. Not in half types: torch 2.13's fused step skips
+    whole blocks of them (pytorch#191763)."""
+    if "fused" not in inspect.signature(parent.__init__).parameters:
+        return given
+    tensors = [t for item in params for t in (item["params"] if isinstance(item, dict) else [item])]
+    is_right = all(
+        isinstance(t, torch.nn.Parameter) and t.dtype in (torch.float32, torch.float64) and t.is_cpu
+        for t in tensors
     )
     has_other_kind = any(given.get(name) for name in ("foreach", "capturable", "differentiable"))
     is_new_enough = hasattr(getattr(torch, "compiler", None), "set_stance")
-    if is_plain and is_new_enough and not has_other_kind:
-        return {"fused": True, **given}
-    return given
+    return {"fused": True, **given} if is_right and is_new_enough and not has_other_kind else given
 
 
 class SGD(Optimizer, torch.optim.SGD):
-    """Stochastic gradient descent, as ``torch.optim.SGD``."""
+    """Stochastic gradient descent, as `torch.optim.SGD`."""
 
-    def __init__(
-        self,
-        params: Iterable,
-        lr: float,
-        momentum: float | None = None,
-        dampening: float | None = None,
-        weight_decay: float | None = None,
-        nesterov: bool | None = None,
-        maximize: bool | None = None,
-        foreach: bool | None = None,
-        differentiable: bool | None = None,
-        loss_scaling: float | None = None,
-        velocity_scaling: float | None = None,
-        use_combined_accum: bool | None = None,
-        accum_type: torch.dtype | None = None,
-        velocity_accum_type: torch.dtype | None = None,
-        max_grad_norm: float | None = None,
-    ) -> None:
-        given = _given(
-            momentum=momentum,
-            dampening=dampening,
-            weight_decay=weight_decay,
-            nesterov=nesterov,
-            maximize=maximize,
-            foreach=foreach,
-            differentiable=differentiable,
-        )
-        params = _listed(params)
-        torch.optim.SGD.__init__(self, params, lr, **_fused_if_possible(params, given))
-        self._keep(
-            loss_scaling,
-            max_grad_norm,
-            velocity_scaling=velocity_scaling,
-            use_combined_accum=bool(use_combined_accum),
-            accum_type=accum_type,
-            velocity_accum_type=velocity_accum_type,
-        )
+    __init__ = _constructor(
+        torch.optim.SGD,
+        "params lr",
+        "momentum dampening weight_decay nesterov maximize foreach differentiable",
+        {
+            "loss_scaling": 1.0,
+            "velocity_scaling": 1.0,
+            "use_combined_accum": False,
+            "accum_type": torch.float32,
+            "velocity_accum_type": torch.float32,
+            "max_grad_norm": float("inf"),
+        },
+    )
 
 
 class Adam(Optimizer, torch.optim.Adam):
-    """Adam, as ``torch.optim.Adam``."""
+    """Adam, as `torch.optim.Adam`."""
 
-    def __init__(
-        self,
-        params: Iterable,
-        lr: float | None = None,
-        betas: tuple[float, float] | None = None,
-        eps: float | None = None,
-        weight_decay: float | None = None,
-        amsgrad: bool | None = None,
-        foreach: bool | None = None,
-        maximize: bool | None = None,
-        capturable: bool | None = None,
-        differentiable: bool | None = None,
-        fused: bool | None = None,
-        loss_scaling: float | None = None,
-        accum_type: torch.dtype | None = None,
-        first_order_momentum_accum_type: torch.dtype | None = None,
-        second_order_momentum_accum_type: torch.dtype | None = None,
-        max_grad_norm: float | None = None,
-    ) -> None:
-        given = _given(
-            lr=lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            amsgrad=amsgrad,
-            foreach=foreach,
-            maximize=maximize,
-            capturable=capturable,
-            differentiable=differentiable,
-            fused=fused,
-        )
-        params = _listed(params)
-        torch.optim.Adam.__init__(self, params, **_fused_if_possible(params, given))
-        self._keep(
-            loss_scaling,
-            max_grad_norm,
-            accum_type=accum_type,
-            first_order_momentum_accum_type=first_order_momentum_accum_type,
-            second_order_momentum_accum_type=second_order_momentum_accum_type,
-        )
+    __init__ = _constructor(
+        torch.optim.Adam,
+        "params",
+        "lr betas eps weight_decay amsgrad foreach maximize capturable differentiable fused",
+        {"loss_scaling": 1.0, **_ACCUMULATORS, "max_grad_norm": float("inf")},
+    )
 
 
 class AdamW(Optimizer, torch.optim.AdamW):
-    """AdamW, as ``torch.optim.AdamW``; without ``bias_correction`` the moments are used as they are."""
+    """AdamW, as `torch.optim.AdamW`; without `bias_correction` the moments are used as they are."""
 
-    def __init__(
-        self,
-        params: Iterable,
-        lr: float | None = None,
-        betas: tuple[float, float] | None = None,
-        eps: float | None = None,
-        weight_decay: float | None = None,
-        amsgrad: bool | None = None,
-        maximize: bool | None = None,
-        foreach: bool | None = None,
-        capturable: bool | None = None,
-        differentiable: bool | None = None,
-        fused: bool | None = None,
-        loss_scaling: float | None = None,
-        bias_correction: bool | None = None,
-        accum_type: torch.dtype | None = None,
-        first_order_momentum_accum_type: torch.dtype | None = None,
-        second_order_momentum_accum_type: torch.dtype | None = None,
-        max_grad_norm: float | None = None,
-    ) -> None:
-        given = _given(
-            lr=lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            amsgrad=amsgrad,
-            maximize=maximize,
-            foreach=foreach,
-            capturable=capturable,
-            differentiable=differentiable,
-            fused=fused,
-        )
-        params = _listed(params)
-        torch.optim.AdamW.__init__(self, params, **_fused_if_possible(params, given))
-        self._keep(
-            loss_scaling,
-            max_grad_norm,
-            bias_correction=True if bias_correction is None else bias_correction,
-            accum_type=accum_type,
-            first_order_momentum_accum_type=first_order_momentum_accum_type,
-            second_order_momentum_accum_type=second_order_momentum_accum_type,
-        )
+    __init__ = _constructor(
+        torch.optim.AdamW,
+        "params",
+        "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused",
+        {"loss_scaling": 1.0, "bias_correction": True, **_ACCUMULATORS, "max_grad_norm": float("inf")},
+    )
 
     @torch.no_grad()
     def step(self, closure: Callable | None = None) -> Any:
@@ -206,59 +203,28 @@ class AdamW(Optimizer, torch.optim.AdamW):
         if self.bias_correction:
             return torch.optim.AdamW.step(self, closure)
         loss = _evaluate(closure)
-        for group, parameter, state in _with_moments(self):
-            _update_moments(state, parameter.grad, group["betas"])
+        for group, parameter, mean, square in _moments(self, corrected=False):
             parameter.mul_(1 - group["lr"] * group["weight_decay"])
-            denominator = state["exp_avg_sq"].sqrt().add_(group["eps"])
-            parameter.addcdiv_(state["exp_avg"], denominator, value=-group["lr"])
+            parameter.addcdiv_(mean, square.sqrt().add_(group["eps"]), value=-group["lr"])
         return loss
 
 
 class RMSprop(Optimizer, torch.optim.RMSprop):
-    """RMSprop, as ``torch.optim.RMSprop``; ``use_tf_variant`` puts epsilon inside the square root."""
+    """RMSprop, as `torch.optim.RMSprop`."""
 
-    def __init__(
-        self,
-        params: Iterable,
-        lr: float | None = None,
-        alpha: float | None = None,
-        eps: float | None = None,
-        weight_decay: float | None = None,
-        momentum: float | None = None,
-        centered: bool | None = None,
-        foreach: bool | None = None,
-        maximize: bool | None = None,
-        differentiable: bool | None = None,
-        loss_scaling: float | None = None,
-        accum_type: torch.dtype | None = None,
-        first_order_momentum_accum_type: torch.dtype | None = None,
-        second_order_momentum_accum_type: torch.dtype | None = None,
-        use_tf_variant: bool | None = None,
-    ) -> None:
-        given = _given(
-            lr=lr,
-            alpha=alpha,
-            eps=eps,
-            weight_decay=weight_decay,
-            momentum=momentum,
-            centered=centered,
-            foreach=foreach,
-            maximize=maximize,
-            differentiable=differentiable,
-        )
-        torch.optim.RMSprop.__init__(self, params, **given)
-        self._keep(
-            loss_scaling,
-            accum_type=accum_type,
-            first_order_momentum_accum_type=first_order_momentum_accum_type,
-            second_order_momentum_accum_type=second_order_momentum_accum_type,
-            use_tf_variant=bool(use_tf_variant),
-        )
-        if use_tf_variant:
-            raise NotImplementedError(
-                "RMSprop(use_tf_variant=True) is not available without an IPU: use torch's variant, the "
-                "default."
-            )
+    _keep = _constructor(
+        torch.optim.RMSprop,
+        "params",
+        "lr alpha eps weight_decay momentum centered foreach maximize differentiable",
+        {"loss_scaling": 1.0, **_ACCUMULATORS, "use_tf_variant": False},
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._keep(*args, **kwargs)
+        if self.use_tf_variant:
+            raise only_on_ipu("RMSprop(use_tf_variant=True)", "Use torch's variant, the default.")
+
+    __init__.__signature__ = _keep.__signature__
 
 
 class LAMB(Optimizer, torch.optim.Optimizer):
@@ -278,34 +244,31 @@ class LAMB(Optimizer, torch.optim.Optimizer):
         first_order_momentum_accum_type: torch.dtype | None = None,
         second_order_momentum_accum_type: torch.dtype | None = None,
     ) -> None:
-        defaults = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 1e-2}
-        defaults.update(_given(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay))
-        defaults["bias_correction"] = True if bias_correction is None else bias_correction
+        given = {name: value for name, value in locals().items() if value is not None}
+        defaults = {
+            "lr": 1e-3,
+            "betas": (0.9, 0.999),
+            "eps": 1e-8,
+            "weight_decay": 1e-2,
+            "max_weight_norm": 65500.0,
+        }
+        defaults.update({name: given[name] for name in defaults if name in given})
         torch.optim.Optimizer.__init__(self, params, defaults)
-        self._keep(
-            loss_scaling,
-            max_weight_norm=max_weight_norm,
-            accum_type=accum_type,
-            first_order_momentum_accum_type=first_order_momentum_accum_type,
-            second_order_momentum_accum_type=second_order_momentum_accum_type,
-        )
+        of_ipu = {"bias_correction": True, "loss_scaling": 1.0, **_ACCUMULATORS}
+        vars(self).update({name: given.get(name, value) for name, value in of_ipu.items()})
+        self._kept = [*of_ipu, "variable_attrs", "_kept", "_has_run"]
+        self.variable_attrs = VariableAttributes([*given], [*defaults, *of_ipu])
 
     @torch.no_grad()
     def step(self, closure: Callable | None = None) -> Any:
         """Update the parameters."""
         loss = _evaluate(closure)
-        for group, parameter, state in _with_moments(self):
-            _update_moments(state, parameter.grad, group["betas"])
-            mean, square = _corrected(state, group) if group["bias_correction"] else _moments(state)
+        for group, parameter, mean, square in _moments(self, corrected=self.bias_correction):
             update = mean / (square.sqrt() + group["eps"]) + group["weight_decay"] * parameter
-            parameter.add_(update, alpha=-group["lr"] * self._trust(parameter, update))
+            weight, step = parameter.norm().clamp(max=group["max_weight_norm"]), update.norm()
+            trust = (weight / step).item() if weight > 0 and step > 0 else 1.0
+            parameter.add_(update, alpha=-group["lr"] * trust)
         return loss
-
-    def _trust(self, parameter: torch.Tensor, update: torch.Tensor) -> float:
-        weight_norm, update_norm = parameter.norm().item(), update.norm().item()
-        if self.max_weight_norm is not None:
-            weight_norm = min(weight_norm, self.max_weight_norm)
-        return weight_norm / update_norm if weight_norm > 0 and update_norm > 0 else 1.0
 
 
 def _evaluate(closure: Callable | None) -> Any:
@@ -315,8 +278,8 @@ def _evaluate(closure: Callable | None) -> Any:
         return closure()
 
 
-def _with_moments(optimizer: torch.optim.Optimizer) -> Iterable[tuple[dict, torch.Tensor, dict]]:
-    """Each parameter with a gradient, with its group and its state, made at the first step."""
+def _moments(optimizer: torch.optim.Optimizer, corrected: bool) -> Iterator[tuple]:
+    """Each parameter with a gradient, with its group and the updated moments of its gradient."""
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             if parameter.grad is None:
@@ -324,21 +287,171 @@ def _with_moments(optimizer: torch.optim.Optimizer) -> Iterable[tuple[dict, torc
             state = optimizer.state[parameter]
             if not state:
                 state["step"] = 0
-                state["exp_avg"] = torch.zeros_like(parameter)
-                state["exp_avg_sq"] = torch.zeros_like(parameter)
-            yield group, parameter, state
+                state["exp_avg"], state["exp_avg_sq"] = (
+                    torch.zeros_like(parameter),
+                    torch.zeros_like(parameter),
+                )
+            state["step"] += 1
+            first, second = group["betas"]
+            mean = state["exp_avg"].lerp_(parameter.grad, 1 - first)
+            square = state["exp_avg_sq"].mul_(second)
+            square.addcmul_(parameter.grad, parameter.grad, value=1 - second)
+            if corrected:
+                mean, square = mean / (1 - first ** state["step"]), square / (1 - second ** state["step"])
+            yield group, parameter, mean, square
 
 
-def _update_moments(state: dict, gradient: torch.Tensor, betas: tuple[float, float]) -> None:
-    state["step"] += 1
-    state["exp_avg"].lerp_(gradient, 1 - betas[0])
-    state["exp_avg_sq"].mul_(betas[1]).addcmul_(gradient, gradient, value=1 - betas[1])
+# An optimiser on the device
+
+# The settings the device holds, by the value at which it takes a torch optimiser's for constant. A tuple is
+# no value of any of them: never constant, or always.
+_NEVER, _ALWAYS = ("never",), ("always",)
+_CONSTANT_AT: dict[str, Any] = {
+    "lr": _NEVER,
+    "weight_decay": 0.0,
+    "momentum": 0.0,
+    "dampening": 0.0,
+    "eps": 1e-8,
+    "max_weight_norm": 65500.0,
+    "alpha": _ALWAYS,
+    "nesterov": _ALWAYS,
+    "betas": _ALWAYS,
+}
+_KNOWN = (
+    *(SGD, AdamW, Adam, RMSprop, LAMB),
+    *(torch.optim.SGD, torch.optim.AdamW, torch.optim.Adam, torch.optim.RMSprop),
+)
 
 
-def _moments(state: dict) -> tuple[torch.Tensor, torch.Tensor]:
-    return state["exp_avg"], state["exp_avg_sq"]
+class DeviceOptimizer:
+    """Steps an optimiser with the settings it had when it was handed over."""
+
+    def __init__(
+        self, optimizer: torch.optim.Optimizer, parameters: dict[str, torch.nn.Parameter], may_be_odd: bool
+    ) -> None:
+        self.optimizer = optimizer
+        self._kind = _kind_of(optimizer, may_be_odd)
+        _require_trainable(optimizer, parameters)
+        self._settings = _settings(optimizer)
+        self._constants = _constants(optimizer)
+        self._has_warned = False
+
+    def require_replaces(self, before: DeviceOptimizer) -> None:
+        """Raise unless this optimiser fits the graph that was compiled with the one before."""
+        if self._kind is not before._kind or len(self._settings) != len(before._settings):
+            raise Error(
+                f"The model was compiled for {before._kind.__name__} with {len(before._settings)} group(s) "
+                f"of parameters (got {self._kind.__name__} with {len(self._settings)}): wrap the model anew."
+            )
+        for old, new, was, now in zip(before._settings, self._settings, before._constants, self._constants):
+            for name, value in new.items():
+                if (name in was) != (name in now) or (name in was and old.get(name, value) != value):
+                    raise Error(
+                        f"The optimiser's {name} was compiled in as "
+                        f"{'a constant' if name in was else 'a variable'}, {old.get(name)} (got {value}): "
+                        f"give {name} to the optimiser's constructor, or call "
+                        f"optimizer.variable_attrs.markAsVariable({name!r}), before the model is compiled."
+                    )
+
+    def step(self) -> None:
+        """Clip the gradients if the optimiser asks for it, and update the weights."""
+        limit = getattr(self.optimizer, "max_grad_norm", None)
+        if limit is not None and limit != float("inf"):
+            parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
+            torch.nn.utils.clip_grad_norm_(parameters, limit)
+        with self._as_handed_over():
+            if callable(vars(self.optimizer).get("step")):
+                self.optimizer.step()  # as a scheduler has it, which counts the steps
+            else:
+                self._kind.step(self.optimizer)
+        if isinstance(self.optimizer, Optimizer):
+            self.optimizer._has_run = True
+
+    @contextlib.contextmanager
+    def _as_handed_over(self) -> Iterator[None]:
+        now = _settings(self.optimizer)
+        if now == self._settings:
+            yield
+            return
+        if not self._has_warned:
+            self._has_warned = True
+            _LOG.warning(
+                "The optimiser's settings changed, and the device still has the old ones: call "
+                "setOptimizer(optimizer) on the wrapped model after every change, such as a scheduler's step."
+            )
+        try:
+            self._apply(self._settings)
+            yield
+        finally:
+            self._apply(now)
+
+    def _apply(self, settings: list[dict[str, Any]]) -> None:
+        for group, values in zip(self.optimizer.param_groups, settings):
+            group.update(values)
 
 
-def _corrected(state: dict, group: dict) -> tuple[torch.Tensor, torch.Tensor]:
-    first, second = (1 - beta ** state["step"] for beta in group["betas"])
-    return state["exp_avg"] / first, state["exp_avg_sq"] / second
+def _kind_of(optimizer: Any, may_be_odd: bool) -> type:
+    """The algorithm that the device runs for an optimiser."""
+    kind = next((kind for kind in _KNOWN if isinstance(optimizer, kind)), None)
+    if kind is None:
+        raise InvalidSetting(
+            f"Unsupported optimizer type {type(optimizer).__name__}: the device runs SGD, Adam, AdamW and "
+            "RMSprop of torch.optim or poptorch.optim, and poptorch.optim.LAMB."
+        )
+    if type(optimizer) is not kind and not may_be_odd:
+        _LOG.warning(
+            "%s is a subclass of %s: the device does not run an optimiser's Python, and runs %s instead.",
+            type(optimizer).__name__,
+            kind.__name__,
+            kind.__name__,
+        )
+    for group in optimizer.param_groups:
+        if group.get("amsgrad"):
+            raise ValueError("The device runs Adam and AdamW without amsgrad: leave amsgrad=True out.")
+        if group.get("maximize"):
+            raise ValueError(
+                "maximize=True has no meaning on the device, which would minimise: return the negative of "
+                "what is to be maximised as the loss."
+            )
+        if group.get("centered") != optimizer.param_groups[0].get("centered"):
+            raise InvalidSetting("All groups of RMSprop's parameters must agree on `centered`.")
+    return kind
+
+
+def _require_trainable(optimizer: torch.optim.Optimizer, parameters: dict[str, torch.nn.Parameter]) -> None:
+    """Raise if the optimiser is another model's; warn if it leaves some of the parameters out."""
+    held = {id(tensor) for group in optimizer.param_groups for tensor in group["params"]}
+    missing = [name for name, p in parameters.items() if p.requires_grad and id(p) not in held]
+    if missing and not held & {id(parameter) for parameter in parameters.values()}:
+        raise Error(
+            "The optimiser holds none of the model's parameters, so that nothing would be trained: it was "
+            f"made for another model. Make it for this one: {type(optimizer).__name__}(model.parameters(), "
+            "...)."
+        )
+    if missing:
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        _LOG.warning(
+            "The optimiser leaves out %s%s, which will not be trained. If that is meant, call "
+            "requires_grad_(False) on them.",
+            ", ".join(missing[:3]),
+            more,
+        )
+
+
+def _settings(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
+    return [{n: group[n] for n in _CONSTANT_AT if n in group} for group in optimizer.param_groups]
+
+
+def _constants(optimizer: torch.optim.Optimizer) -> list[set[str]]:
+    """For each group of parameters the settings that are compiled in."""
+    marked = getattr(optimizer, "variable_attrs", None)
+
+    def is_constant(name: str, value: Any) -> bool:
+        if marked is not None:
+            return marked.isConstant(name)
+        at = _CONSTANT_AT[name]
+        if name == "weight_decay" and isinstance(optimizer, torch.optim.AdamW):
+            at = 1e-2  # torch's default there
+        return at is _ALWAYS or (at is not _NEVER and value == at)
+
+    return [{n for n, value in group.items() if is_constant(n, value)} for group in _settings(optimizer)]

@@ -1,155 +1,297 @@
-"""``poptorch.Options``: how a model is compiled and run."""
+"""`poptorch.Options`: settings that act here as methods, those that need an IPU as a table.
+
+What was set can be read by the names PopTorch stores it under (`options.device_iterations`). Settings that
+only mean something on an IPU are checked and kept like the others, and listed as having no effect here.
+"""
 
 from __future__ import annotations
 
 import ast
 import copy
 import enum
+import inspect
 import json
+import logging
 import os
-from typing import Any, Iterable
+import re
+from typing import Any, Callable
 
 import torch
 
 from . import enums
-from ._settings import Settings, kept_by, kept_setter, positive, setter, unfreeze, values_of
-from .errors import ConfigFileError
+from .errors import ConfigFileError, InvalidSetting, offer_only, require_instance
+
+_LOG = logging.getLogger("poptorch")
+
+# Settings that only mean something on an IPU, by group: the call as PopTorch has it, its annotations being
+# what is checked, and what it does there. They can be read back by the names of their arguments.
+_KEPT = {
+    "Options": {
+        "sourceLocationExcludes(excludes)": "Paths left out of source locations in the compiler's log.",
+        "appendToLocationExcludes(*excludes)": "Further paths left out of source locations.",
+        "autoRoundNumIPUs(auto_round_num_ipus=True)": "Reserve the next power of two of IPUs.",
+        "setExecutionStrategy(strategy: _Strategy)": "Share the model out among IPUs.",
+        "logDir(log_dir)": "Where the IPU's logs go.",
+        "maxRepeatLogs(max_lines)": "How many equal log lines to print.",
+        "useIpuModel(use_model)": "Simulate an IPU.",
+        "syncPattern(sync_pattern: SyncPattern)": "How IPUs wait for one another.",
+        "useIpuId(ipu_id: int)": "Which IPU to use.",
+        "anchorTensor(short_name, long_name, output_mode=None, output_return_period=1)": "Keep a tensor.",
+        "enableStableNorm(enabled)": "Use the slower, stabler normalisation.",
+        "enableSyntheticData(enabled)": "Measure without moving data.",
+        "logCycleCount(log_cycle_count)": "Count the IPU's cycles.",
+        "enableProfiling(profile_dir=None)": "Write a profile for the PopVision tools.",
+        "disableModuleNamescope()": "Leave module names out of the compiled graph.",
+        "setAvailableMemoryProportion(available_memory_proportion: dict)": "Memory of each IPU for scratch.",
+        "inputReplicaGrouping(input_group_size, input_group_type: CommGroupType)": "Groups of replicas.",
+    },
+    "Training": {
+        "setAutomaticLossScaling(enabled)": "Scale the loss of half-precision models by itself.",
+        "setConvolutionDithering(enabled)": "Spread convolutions over tiles.",
+    },
+    "Precision": {
+        "halfFloatCasting(half_float_casting)": "How mixed operands are cast; PopTorch ignores it.",
+        "runningStatisticsAlwaysFloat(value: bool)": "Statistics in float32; PopTorch ignores it.",
+        "enableFloatingPointExceptions(enabled: bool)": "Stop at an overflow or an invalid operation.",
+        "enableStochasticRounding(enabled)": "Round half-precision results at random.",
+        "setPartialsType(dtype: torch.dtype)": "The type of partial sums in matrix products.",
+    },
+    "Jit": {"traceModel(trace_model)": "PopTorch no longer traces with torch.jit: False only."},
+    "_Popart": {
+        "set(key, value)": "Set an option of the IPU's compiler.",
+        "setEngineOptions(engine_options)": "Set options of the IPU's engine.",
+        "setPatterns(patterns: dict, level: int = 2)": "Switch graph transformations of the compiler.",
+    },
+    "TensorLocations": {
+        "numIOTiles(num_tiles: int)": "Tiles kept for input and output: even, 32 to 192.",
+        "setActivationLocation(location: TensorLocationSettings)": "Where activations lie.",
+        "setWeightLocation(location: TensorLocationSettings)": "Where weights lie.",
+        "setOptimizerLocation(location: TensorLocationSettings)": "Where the optimiser's state lies.",
+        "setAccumulatorLocation(location: TensorLocationSettings)": "Where gradient accumulators lie.",
+    },
+    "TensorLocationSettings": {
+        "minElementsForOffChip(min_elements: int)": "Smaller tensors stay on the chip.",
+        "minElementsForReplicatedTensorSharding(min_elements: int)": "Smaller tensors are not sharded.",
+        "useOnChipStorage(use=True)": "Store on the chip.",
+        "useReplicatedTensorSharding(use: bool = True)": "Share the tensor out among replicas.",
+        "useIOTilesToLoad(use: bool = True)": "Load through tiles kept for input and output.",
+        "useIOTilesToStore(use: bool = True)": "Store through tiles kept for input and output.",
+    },
+}
+# Values that a kept setting refuses, by its name: a test of its arguments, and what it takes.
+_REFUSED = {
+    "traceModel": (lambda trace_model: trace_model, "False: tracing with torch.jit is no longer supported"),
+    "setPartialsType": (
+        lambda dtype: dtype not in (torch.float32, torch.float16),
+        "torch.float or torch.half",
+    ),
+    "numIOTiles": (lambda tiles: tiles not in range(32, 193, 2), "an even number between 32 and 192"),
+    "setAvailableMemoryProportion": (
+        lambda proportion: any(not key.startswith("IPU") for key in proportion),
+        "a dictionary such as {'IPU0': 0.5}",
+    ),
+    "inputReplicaGrouping": (
+        lambda size, kind: (
+            kind == enums.CommGroupType.All or (kind != enums.CommGroupType.NoGrouping and size != 1)
+        ),
+        "groups of one replica without an IPU",
+    ),
+}
 
 
-class _JitOptions(Settings):
-    """How the model is traced."""
+class Settings:
+    """A group of settings, changed by calling its setters, which return the group so that calls chain."""
 
-    def __init__(self) -> None:
-        super().__init__("Options.Jit", {})
+    _title = ""
 
-    @kept_setter
-    def traceModel(self, trace_model: bool) -> _JitOptions:
-        """Trace with torch.jit instead of the dispatcher."""
+    def __init__(self, **defaults: Any) -> None:
+        self.__dict__.update(_values=defaults, _kept={}, _kept_values={}, _is_frozen=False)
 
+    def __init_subclass__(cls, title: str) -> None:
+        cls._title = title
+        for call, doc in _KEPT.get(title, {}).items():
+            name, _, parameters = call.partition("(")
+            setattr(cls, name, _keeper(name, parameters[:-1], doc))
 
-class _PrecisionOptions(Settings):
-    """Number formats on the IPU."""
-
-    def __init__(self, popart_options: _PopartOptions) -> None:
-        super().__init__("Options.Precision", {})
-
-    @kept_setter
-    def halfFloatCasting(self, half_float_casting: enums.HalfFloatCastingBehavior) -> _PrecisionOptions:
-        """How operands of mixed precision are cast."""
-
-    @kept_setter
-    def runningStatisticsAlwaysFloat(self, value: bool) -> _PrecisionOptions:
-        """Keep running means and variances in float32."""
-
-    @kept_setter
-    def enableFloatingPointExceptions(self, enabled: bool) -> _PrecisionOptions:
-        """Stop at a floating-point exception."""
-
-    @kept_setter
-    def enableStochasticRounding(self, enabled: bool) -> _PrecisionOptions:
-        """Round stochastically."""
-
-    @kept_setter
-    def setPartialsType(self, dtype: torch.dtype) -> _PrecisionOptions:
-        """The type of partial results of matrix products and convolutions."""
-
-
-class _TrainingOptions(Settings):
-    """Options of training alone."""
-
-    def __init__(self, popart_options: _PopartOptions) -> None:
-        defaults = {
-            "gradient_accumulation": 1,
-            "accumulation_and_replication_reduction_type": enums.ReductionType.Mean,
-        }
-        super().__init__("Options.Training", defaults)
-
-    @setter
-    def gradientAccumulation(self, gradient_accumulation: int) -> _TrainingOptions:
-        """Add up the gradients of this many mini-batches before each optimiser step."""
-        self._store(gradient_accumulation=positive("gradientAccumulation", gradient_accumulation))
-
-    @setter
-    def accumulationAndReplicationReductionType(
-        self, reduction_type: enums.ReductionType
-    ) -> _TrainingOptions:
-        """Bring gradients together by their mean (the default) or their sum."""
-        allowed = (enums.ReductionType.Mean, enums.ReductionType.Sum)
-        if reduction_type not in allowed or not isinstance(reduction_type, enums.ReductionType):
-            raise ValueError(
-                f"The reduction type must be poptorch.ReductionType.Mean or Sum (got {reduction_type!r})."
-            )
-        self._store(accumulation_and_replication_reduction_type=reduction_type)
-
-    @kept_setter
-    def setMeanAccumulationAndReplicationReductionStrategy(
-        self, mean_reduction_strategy: enums.MeanReductionStrategy
-    ) -> _TrainingOptions:
-        """When the mean is taken; the weights differ by rounding only."""
-
-    @kept_setter
-    def setAutomaticLossScaling(self, enabled: bool) -> _TrainingOptions:
-        """Scale the loss automatically, for half precision."""
-
-    @kept_setter
-    def setConvolutionDithering(self, enabled: bool) -> _TrainingOptions:
-        """Spread convolutions over tiles."""
-
-
-class _PopartOptions(Settings):
-    """Options handed to the IPU's compiler as they are."""
-
-    def __init__(self) -> None:
-        super().__init__("Options._Popart", {})
+    def exists(self, option: str) -> bool:
+        """Whether this setting has a value."""
+        return option in self._values or option in self._kept_values
 
     def checkIsFrozen(self, option: str | None = None) -> None:
-        """Raise if the options are in use already."""
-        self._refuse_if_frozen(option or "set")
+        """Raise if these options are in use."""
+        if self._is_frozen:
+            raise AttributeError(
+                f"{self._named(option)} cannot be changed: a model or a DataLoader already uses these "
+                "options. Set it before, or change a copy: options.clone()."
+            )
 
-    @setter
-    def set(self, key: str, value: Any) -> _PopartOptions:
-        """Keep one compiler option."""
-        self._kept[f"set({key})"] = value
+    def toDict(self) -> dict[str, Any]:
+        """The settings of this group by the names they are read by."""
+        return {**self._values, **self._kept_values}
 
-    @kept_setter
-    def setEngineOptions(self, engine_options: dict[str, str]) -> _PopartOptions:
-        """Options of the Poplar engine."""
+    def _named(self, name: str | None = None) -> str:
+        path = ["poptorch"] + (["Options"] if self._title in _GROUPS else []) + [self._title]
+        return ".".join(path + ([name] if name else []))
 
-    @kept_setter
-    def setPatterns(self, patterns: dict[str, bool], level: int = 2) -> _PopartOptions:
-        """Switch graph transformations of the compiler."""
+    def _store(self, name: str, **values: Any) -> Any:
+        self.checkIsFrozen(name)
+        self._values.update(values)
+        return self
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        duplicate = type(self).__new__(type(self))
+        memo[id(self)] = duplicate
+        duplicate.__dict__.update(copy.deepcopy(self.__dict__, memo), _is_frozen=False)
+        return duplicate
+
+    def __getattr__(self, name: str) -> Any:
+        values = {**self.__dict__.get("_values", {}), **self.__dict__.get("_kept_values", {})}
+        if name not in values:
+            offer_only(self._named(), name, [*dir(type(self)), *values])
+        return values[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_"):
+            return super().__setattr__(name, value)
+        if name in dir(type(self)):
+            raise AttributeError(f"{self._named(name)} is set by calling it: {name}({value!r}).")
+        if name not in self._values:
+            offer_only(self._named(), name, [*dir(type(self)), *self._values])
+        self._store(name, **{name: value})
+
+    def __repr__(self) -> str:
+        settings = [f"{name}={_shown(value)}" for name, value in self.toDict().items()]
+        return f"{self._named()}({', '.join(settings)})"
 
 
-class _DistributedOptions(Settings):
+def _keeper(name: str, parameters: str, doc: str) -> Callable:
+    """A setter that checks its arguments and keeps them."""
+    known = {**vars(enums), "torch": torch}
+    bare = inspect.signature(eval(f"lambda {re.sub(r':[^=,]+', '', parameters)}: None"))
+    checks = dict(re.findall(r"(\w+): ([\w.]+)", parameters))
+
+    def keep(self, *args: Any, **kwargs: Any) -> Any:
+        bound = bare.bind(*args, **kwargs)
+        bound.apply_defaults()
+        values = dict(bound.arguments)
+        for argument, kind in checks.items():
+            require_instance(self._named(name), values[argument], eval(kind, globals(), known))
+        refuses, wanted = _REFUSED.get(name, (None, ""))
+        if refuses is not None and refuses(*values.values()):
+            raise InvalidSetting(f"{self._named(name)} takes {wanted} (got {values}).")
+        self.checkIsFrozen(name)
+        self._kept_values.update({values["key"]: values["value"]} if "key" in values else values)
+        self._kept[name] = next(iter(values.values())) if len(values) == 1 else values
+        return self
+
+    keep.__name__, keep.__doc__ = name, doc
+    me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    keep.__signature__ = inspect.Signature([me, *bare.parameters.values()])
+    return keep
+
+
+def _shown(value: Any) -> str:
+    return value.name if isinstance(value, enum.Enum) else repr(value)
+
+
+def _positive(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidSetting(f"{name} must be an integer of at least 1 (got {value!r}).")
+    return value
+
+
+_GROUPS = ("Training", "Precision", "Jit", "_Popart", "Distributed", "TensorLocations")
+
+
+class _TrainingOptions(Settings, title="Training"):
+    """Options of training alone."""
+
+    def __init__(self, popart_options: Settings) -> None:
+        super().__init__(
+            gradient_accumulation=1,
+            accumulation_and_replication_reduction_type=enums.ReductionType.Mean,
+            meanAccumulationAndReplicationReductionStrategy=enums.MeanReductionStrategy.Post,
+        )
+
+    def gradientAccumulation(self, gradient_accumulation: int) -> _TrainingOptions:
+        """Add up the gradients of this many mini-batches before a step."""
+        _positive("gradientAccumulation", gradient_accumulation)
+        return self._store("gradientAccumulation", gradient_accumulation=gradient_accumulation)
+
+    def accumulationAndReplicationReductionType(self, reduction_type: Any) -> _TrainingOptions:
+        """Whether gradients of accumulated and replicated mini-batches are averaged, the default, or
+        added."""
+        name = "accumulationAndReplicationReductionType"
+        if reduction_type not in (enums.ReductionType.Sum, enums.ReductionType.Mean):
+            raise InvalidSetting(
+                f"{name} takes poptorch.ReductionType.Mean or .Sum (got {reduction_type!r})."
+            )
+        return self._store(name, accumulation_and_replication_reduction_type=reduction_type)
+
+    def setMeanAccumulationAndReplicationReductionStrategy(self, mean_reduction_strategy: Any) -> Any:
+        """When a mean over gradients is taken; in float32 it makes no difference."""
+        require_instance("The strategy", mean_reduction_strategy, enums.MeanReductionStrategy)
+        values = {"meanAccumulationAndReplicationReductionStrategy": mean_reduction_strategy}
+        return self._store("setMeanAccumulationAndReplicationReductionStrategy", **values)
+
+
+class _PrecisionOptions(Settings, title="Precision"):
+    """Number formats on the IPU."""
+
+    def __init__(self, popart_options: Settings) -> None:
+        super().__init__()
+
+
+class _JitOptions(Settings, title="Jit"):
+    """How the model is traced."""
+
+
+class _PopartOptions(Settings, title="_Popart"):
+    """Options of the IPU's compiler."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What was set, by name."""
+        return self._kept_values
+
+
+class TensorLocationSettings(Settings, title="TensorLocationSettings"):
+    """Where one kind of tensor lies on an IPU machine."""
+
+
+class _TensorLocationOptions(Settings, title="TensorLocations"):
+    """Where tensors lie on an IPU machine."""
+
+
+class _DistributedOptions(Settings, title="Distributed"):
     """Which of several processes this is; the DataLoader gives each its share of the data."""
 
     def __init__(self) -> None:
-        defaults = {"num_distributed_processes": 1, "distributed_process_id": 0}
-        super().__init__("Options.Distributed", defaults)
+        super().__init__()
+        self.setEnvVarNames("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
 
-    @setter
     def disable(self) -> _DistributedOptions:
         """Run as the only process, whatever the environment says."""
-        self._store(num_distributed_processes=1, distributed_process_id=0)
+        return self.configureProcessId(0, 1)
 
-    @setter
     def setEnvVarNames(self, var_num_processes: str, var_process_id: str) -> _DistributedOptions:
-        """Read the number of processes and this process's number from these environment variables."""
-        missing = [name for name in (var_num_processes, var_process_id) if name not in os.environ]
-        if missing:
-            raise ValueError(f"The environment variable {' and '.join(missing)} is not set.")
-        self._configure(int(os.environ[var_process_id]), int(os.environ[var_num_processes]))
+        """Read the number of processes and this process's number from these variables; without them, 1 and
+        0."""
+        environ = os.environ
+        return self.configureProcessId(
+            int(environ.get(var_process_id, 0)), int(environ.get(var_num_processes, 1))
+        )
 
-    @setter
     def configureProcessId(self, process_id: int, num_processes: int) -> _DistributedOptions:
-        """This is process ``process_id`` of ``num_processes``."""
-        self._configure(process_id, num_processes)
-
-    def _configure(self, process_id: int, num_processes: int) -> None:
-        positive("num_processes", num_processes)
+        """This is process `process_id` of `num_processes`."""
+        _positive("num_processes", num_processes)
         if not 0 <= process_id < num_processes:
-            raise ValueError(f"process_id must lie in 0..{num_processes - 1} (got {process_id!r}).")
-        self._store(num_distributed_processes=num_processes, distributed_process_id=process_id)
+            raise InvalidSetting(f"process_id must lie in 0..{num_processes - 1} (got {process_id!r}).")
+        values = {"num_distributed_processes": num_processes, "distributed_process_id": process_id}
+        return self._store("configureProcessId", **values)
 
     @property
     def processId(self) -> int:
@@ -162,342 +304,345 @@ class _DistributedOptions(Settings):
         return self._values["num_distributed_processes"]
 
 
-class TensorLocationSettings(Settings):
-    """Where one kind of tensor lies on an IPU machine."""
-
-    def __init__(self) -> None:
-        super().__init__("TensorLocationSettings", {})
-
-    @kept_setter
-    def minElementsForOffChip(self, min_elements: int) -> TensorLocationSettings:
-        """Smaller tensors stay on the chip."""
-
-    @kept_setter
-    def minElementsForReplicatedTensorSharding(self, min_elements: int) -> TensorLocationSettings:
-        """Smaller tensors are not sharded."""
-
-    @kept_setter
-    def useOnChipStorage(self, use: bool = True) -> TensorLocationSettings:
-        """Store on the chip."""
-
-    @kept_setter
-    def useReplicatedTensorSharding(self, use: bool = True) -> TensorLocationSettings:
-        """Share the tensor out among replicas."""
-
-    @kept_setter
-    def useIOTilesToLoad(self, use: bool = True) -> TensorLocationSettings:
-        """Load through tiles kept for input and output."""
-
-    @kept_setter
-    def useIOTilesToStore(self, use: bool = True) -> TensorLocationSettings:
-        """Store through tiles kept for input and output."""
-
-
-class _TensorLocationOptions(Settings):
-    """Where tensors lie on an IPU machine."""
-
-    def __init__(self) -> None:
-        super().__init__("Options.TensorLocations", {})
-
-    @kept_setter
-    def numIOTiles(self, num_tiles: int) -> _TensorLocationOptions:
-        """Tiles kept for input and output."""
-
-    @kept_setter
-    def setActivationLocation(self, location: TensorLocationSettings) -> _TensorLocationOptions:
-        """Where activations lie."""
-
-    @kept_setter
-    def setWeightLocation(self, location: TensorLocationSettings) -> _TensorLocationOptions:
-        """Where weights lie."""
-
-    @kept_setter
-    def setOptimizerLocation(self, location: TensorLocationSettings) -> _TensorLocationOptions:
-        """Where the optimiser's state lies."""
-
-    @kept_setter
-    def setAccumulatorLocation(self, location: TensorLocationSettings) -> _TensorLocationOptions:
-        """Where gradient accumulators lie."""
-
-
-class Options(Settings):
+class Options(Settings, title="Options"):
     """How a model is compiled and run. Setters return the options, so that calls chain.
 
     A setter that only means something on an IPU is kept and shown as having no effect here; a name that
-    PopTorch does not have raises. Options in use by a model or DataLoader are frozen: change a :meth:`clone`.
+    PopTorch does not have raises. Options in use by a model or DataLoader are frozen: change a `clone`.
+
+    Example:
+        >>> options = Options().deviceIterations(4)
+        >>> options.Training.gradientAccumulation(2).gradient_accumulation
+        2
+        >>> options.device_iterations
+        4
     """
 
     def __init__(self) -> None:
-        defaults = {
-            "device_iterations": 1,
-            "replication_factor": 1,
-            "output_mode": enums.OutputMode.Default,
-            "output_return_period": 1,
-            "random_seed": None,
-            "model_name": None,
-            "cache_path": None,
-            "show_compilation_progress_bar": True,
-        }
-        super().__init__("Options", defaults)
-        self._Popart = _PopartOptions()
+        super().__init__(
+            device_iterations=1,
+            replication_factor=1,
+            output_mode=enums.OutputMode.Default,
+            output_return_period=1,
+            broadcast_buffers=True,
+            connection_type=enums.ConnectionType.Always,
+            show_compilation_progress_bar=True,
+            relax_optimizer_checks=False,
+            cachePath=os.environ.get("POPTORCH_CACHE_DIR") or None,
+        )
+        self._popart = _PopartOptions()
         self._jit = _JitOptions()
-        self._precision = _PrecisionOptions(self._Popart)
-        self._training = _TrainingOptions(self._Popart)
+        self._precision = _PrecisionOptions(self._popart)
+        self._training = _TrainingOptions(self._popart)
         self._distributed = _DistributedOptions()
         self._tensor_locations = _TensorLocationOptions()
+        self.from_json(os.environ.get("POPTORCH_DEFAULT_OPTIONS") or "{}")
 
-    # Groups
+    TensorLocations = property(lambda self: self._tensor_locations, doc="Where tensors lie on an IPU.")
+    Distributed = property(lambda self: self._distributed, doc="Which of several processes this is.")
+    Jit = property(lambda self: self._jit, doc="How the model is traced.")
+    Precision = property(lambda self: self._precision, doc="Number formats on the IPU.")
+    Training = property(lambda self: self._training, doc="Options of training alone.")
+    _execution_strategy = property(lambda self: self._kept_values.get("strategy") or PipelinedExecution())
+    _Popart = property(lambda self: self._popart, doc="Options of the IPU's compiler.")
 
-    @property
-    def TensorLocations(self) -> _TensorLocationOptions:
-        """Where tensors lie on an IPU machine."""
-        return self._tensor_locations
-
-    @property
-    def Distributed(self) -> _DistributedOptions:
-        """Which of several processes this is."""
-        return self._distributed
-
-    @property
-    def Jit(self) -> _JitOptions:
-        """How the model is traced."""
-        return self._jit
-
-    @property
-    def Precision(self) -> _PrecisionOptions:
-        """Number formats on the IPU."""
-        return self._precision
-
-    @property
-    def Training(self) -> _TrainingOptions:
-        """Options of training alone."""
-        return self._training
-
-    # Settings that act here
-
-    @setter
     def deviceIterations(self, device_iterations: int) -> Options:
         """Run this many mini-batches (training: optimiser steps) in one call."""
-        self._store(device_iterations=positive("deviceIterations", device_iterations))
+        _positive("deviceIterations", device_iterations)
+        return self._store("deviceIterations", device_iterations=device_iterations)
 
-    @setter
     def replicationFactor(self, replication_factor: int) -> Options:
         """Train as this many replicas, each on its own mini-batches, would."""
-        self._store(replication_factor=positive("replicationFactor", replication_factor))
+        _positive("replicationFactor", replication_factor)
+        return self._store("replicationFactor", replication_factor=replication_factor)
 
-    @setter
-    def outputMode(self, output_mode: enums.OutputMode, output_return_period: int | None = None) -> Options:
+    def outputMode(self, output_mode: Any, output_return_period: int | None = None) -> Options:
         """Return the outputs of all mini-batches, the final one, every N-th one, or their sum."""
-        mode = enums.OutputMode(output_mode)
-        if (mode == enums.OutputMode.EveryN) != (output_return_period is not None):
-            raise ValueError(
-                "outputMode takes output_return_period with OutputMode.EveryN, and only then (got "
-                f"{mode.name}, output_return_period={output_return_period!r})."
-            )
-        period = 1 if output_return_period is None else positive("output_return_period", output_return_period)
-        self._store(output_mode=mode, output_return_period=period)
+        require_instance("outputMode", output_mode, enums.OutputMode)
+        if output_mode == enums.OutputMode.EveryN:
+            _positive("output_return_period of OutputMode.EveryN", output_return_period)
+        elif output_return_period:
+            _LOG.info("output_return_period is ignored: outputMode is %s.", output_mode.name)
+            output_return_period = None
+        values = {"output_mode": output_mode, "output_return_period": output_return_period or 1}
+        return self._store("outputMode", **values)
 
     def defaultOutputMode(self) -> bool:
         """Whether the output mode is the default one: All for inference, Final for training."""
         return self._values["output_mode"] == enums.OutputMode.Default
 
-    @setter
     def randomSeed(self, random_seed: int) -> Options:
-        """Seed the device's random numbers: the same seed gives the same dropout."""
+        """Seed the random numbers of the device, and those of the host along with them."""
         if isinstance(random_seed, bool) or not isinstance(random_seed, int):
-            raise ValueError(f"randomSeed must be an integer (got {random_seed!r}).")
-        self._store(random_seed=random_seed)
+            raise InvalidSetting(f"randomSeed must be an integer (got {random_seed!r}).")
+        self._store("randomSeed", random_seed=random_seed)
+        torch.manual_seed(random_seed)
+        return self
 
-    @setter
     def modelName(self, name: str) -> Options:
         """A name for the model, used for its entry in the executable cache."""
-        self._store(model_name=name)
+        return self._store("modelName", model_name=name)
 
-    @setter
     def enableExecutableCaching(self, path: str | os.PathLike | None) -> Options:
-        """Keep compiled graphs in this directory, for the next process to start warm; ``None``: do not."""
-        self._store(cache_path=None if path is None else os.fspath(path))
+        """Keep compiled graphs in this directory, for the next process to start warm; None: do not."""
+        return self._store("enableExecutableCaching", cachePath=None if path is None else os.fspath(path))
 
-    @setter
     def showCompilationProgressBar(self, show: bool = True) -> Options:
         """Show a progress bar while compiling."""
-        self._store(show_compilation_progress_bar=bool(show))
+        return self._store("showCompilationProgressBar", show_compilation_progress_bar=bool(show))
 
-    # Settings that need an IPU
-
-    @kept_setter
-    def sourceLocationExcludes(self, excludes: list[str]) -> Options:
-        """Paths left out of source locations in the compiler's log."""
-
-    @kept_setter
-    def appendToLocationExcludes(self, *excludes: str) -> Options:
-        """Further paths left out of source locations."""
-
-    @kept_setter
     def relaxOptimizerAttributesChecks(self, relax: bool = True) -> Options:
-        """Do not warn about attributes of an optimiser that PopTorch ignores."""
+        """Do not warn about what the device leaves out of an optimiser."""
+        return self._store("relaxOptimizerAttributesChecks", relax_optimizer_checks=bool(relax))
 
-    @kept_setter
-    def autoRoundNumIPUs(self, auto_round_num_ipus: bool = True) -> Options:
-        """Reserve the next power of two of IPUs."""
-
-    @kept_setter
-    def setExecutionStrategy(self, strategy: Any) -> Options:
-        """Share the model out among IPUs."""
-
-    @kept_setter
-    def setAvailableMemoryProportion(self, available_memory_proportion: dict[str, float]) -> Options:
-        """The part of each IPU's memory that temporary values may take."""
-
-    @kept_setter
-    def inputReplicaGrouping(self, input_group_size: int, input_group_type: enums.CommGroupType) -> Options:
-        """Give groups of replicas the same input."""
-        if input_group_size != 1:
-            raise ValueError(
-                "inputReplicaGrouping of more than one replica needs an IPU; replicas here are never grouped."
-            )
-
-    @kept_setter
     def broadcastBuffers(self, broadcast_buffers: bool = True) -> Options:
-        """Send buffers to every replica."""
+        """Whether replicas share buffers. With several, a model that writes buffers needs False."""
+        return self._store("broadcastBuffers", broadcast_buffers=bool(broadcast_buffers))
 
-    @kept_setter
-    def logDir(self, log_dir: str) -> Options:
-        """Where the IPU's logs go."""
-
-    @kept_setter
-    def maxRepeatLogs(self, max_lines: int) -> Options:
-        """How many equal log lines to print."""
-
-    @kept_setter
-    def useIpuModel(self, use_model: bool) -> Options:
-        """Simulate an IPU."""
-
-    @kept_setter
-    def connectionType(self, connection_type: enums.ConnectionType) -> Options:
-        """When to attach to an IPU."""
-
-    @kept_setter
-    def syncPattern(self, sync_pattern: enums.SyncPattern) -> Options:
-        """How IPUs wait for one another."""
-
-    @kept_setter
-    def useIpuId(self, ipu_id: int) -> Options:
-        """Which IPU to use."""
-
-    @kept_setter
-    def useOfflineIpuTarget(self, ipu_version: int = 2) -> Options:
-        """Compile for an IPU that is not there."""
-
-    @kept_setter
-    def anchorTensor(
-        self,
-        short_name: str,
-        long_name: str,
-        output_mode: enums.OutputMode | None = None,
-        output_return_period: int | None = 1,
-    ) -> Options:
-        """Keep an inner tensor of the compiled graph for reading."""
-
-    @kept_setter
-    def enableStableNorm(self, enabled: bool) -> Options:
-        """Use the slower, stabler normalisation."""
-
-    @kept_setter
-    def enableSyntheticData(self, enabled: bool | int) -> Options:
-        """Measure without moving data."""
-
-    @kept_setter
-    def logCycleCount(self, log_cycle_count: bool) -> Options:
-        """Count the IPU's cycles."""
-
-    @kept_setter
-    def enableProfiling(self, profile_dir: str | None = None) -> Options:
-        """Write a profile for the PopVision tools."""
-
-    @kept_setter
-    def disableModuleNamescope(self) -> Options:
-        """Leave module names out of the compiled graph."""
-
-    @kept_setter
     def updatableNamedBuffers(self, buffers: list[str]) -> Options:
-        """Buffers that may be written to the IPU between runs."""
+        """Buffers that `copyNamedBuffersToDevice` may write between calls."""
+        return self._store("updatableNamedBuffers", updatable_named_buffers=list(buffers))
 
-    # Reading, writing, copying
+    def connectionType(self, connection_type: Any) -> Options:
+        """When to attach to a device; a model with `ConnectionType.Never` can only be compiled."""
+        require_instance("connectionType", connection_type, enums.ConnectionType)
+        return self._store("connectionType", connection_type=connection_type)
+
+    def useOfflineIpuTarget(self, ipu_version: int = 2) -> Options:
+        """Compile only, for a device that is not there."""
+        values = {"ipu_version": ipu_version, "connection_type": enums.ConnectionType.Never}
+        return self._store("useOfflineIpuTarget", **values)
 
     def from_json(self, string: str) -> Options:
         """Apply settings from a JSON object that maps setters to their argument, or to a list of arguments.
 
-        Setters of a group are given dotted: ``{"deviceIterations": 4, "Training.gradientAccumulation": 2}``.
+        Setters of a group are given dotted, enumerations by name. The environment variable
+        `POPTORCH_DEFAULT_OPTIONS` is such a text, applied to all new options.
+
+        Example:
+            >>> text = '{"outputMode": "OutputMode.All", "Training.gradientAccumulation": 2}'
+            >>> Options().from_json(text).Training.gradient_accumulation
+            2
         """
         for name, value in json.loads(string).items():
-            arguments = value if isinstance(value, list) else [value]
+            arguments = [_from_name(item) for item in (value if isinstance(value, list) else [value])]
             _resolve(self, name.split("."))(*arguments)
         return self
 
     def loadFromFile(self, filepath: str) -> Options:
-        """Apply a file with one setter call a line, such as ``Training.gradientAccumulation(2)``."""
+        """Apply a file with one setter call a line, such as `Training.gradientAccumulation(2)`."""
         with open(filepath, encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
                 text = line.partition("#")[0].strip()
                 if text:
-                    _apply_line(self, text, f"{filepath}, line {number}")
+                    _apply_line(self, text, number, os.path.basename(filepath))
         return self
 
     def toDict(self) -> dict[str, Any]:
-        """All settings by name, enumerations as integers."""
-        settings = {**values_of(self), **kept_by(self)}
-        return {
-            name: int(value) if isinstance(value, enum.IntEnum) else value for name, value in settings.items()
-        }
+        """All settings by the names they are read by, enumerations as integers."""
+        values = values_of(self).items()
+        return {name: int(value) if isinstance(value, enum.IntEnum) else value for name, value in values}
 
     def clone(self) -> Options:
         """A copy that may be changed."""
-        duplicate = copy.deepcopy(self)
-        unfreeze(duplicate)
-        return duplicate
+        return copy.deepcopy(self)
 
     def __repr__(self) -> str:
-        settings = [
-            f"{name}={value.name if isinstance(value, enum.Enum) else repr(value)}"
-            for name, value in values_of(self).items()
-        ]
-        lines = [f"poptorch.Options({', '.join(settings)})"]
-        lines += [f"  {name}={value!r}: no effect here" for name, value in kept_by(self).items()]
-        return "\n".join(lines)
+        kept = options_without_effect(self)
+        acting = [f"{k}={_shown(v)}" for group in _groups(self).values() for k, v in group._values.items()]
+        lines = [f"poptorch.Options({', '.join(acting)})"]
+        return "\n".join(
+            lines + [f"  {name}={_shown(value)}: no effect here" for name, value in kept.items()]
+        )
+
+
+def _groups(options: Options) -> dict[str, Settings]:
+    """The options themselves and the groups inside them, by the prefix of their setters."""
+    return {"": options, **{f"{name}.": getattr(options, name) for name in _GROUPS}}
+
+
+def freeze(options: Options) -> None:
+    """Refuse any further change of these options; a copy may be changed."""
+    for group in _groups(options).values():
+        group._is_frozen = True
+
+
+def values_of(options: Options) -> dict[str, Any]:
+    """All settings, those of the groups included, by the names they are read by."""
+    return {
+        key: value for group in _groups(options).values() for key, value in Settings.toDict(group).items()
+    }
 
 
 def options_without_effect(options: Options) -> dict[str, Any]:
     """The settings that were made and change nothing without an IPU, by dotted setter name."""
-    return kept_by(options)
+    groups = _groups(options).items()
+    return {prefix + name: value for prefix, group in groups for name, value in group._kept.items()}
 
 
-def _resolve(options: Options, path: Iterable[str]) -> Any:
-    target = options
+def _resolve(options: Options, path: list[str]) -> Any:
+    target: Any = options
     for name in path:
         target = getattr(target, name)
     return target
 
 
-def _apply_line(options: Options, text: str, place: str) -> None:
-    """Apply one setter call, given as text; only names, constants and enumerations are evaluated."""
+def _from_name(value: Any) -> Any:
+    """The member of an enumeration that a text such as `"OutputMode.All"` names, or the value itself."""
+    enumeration, _, member = value.partition(".") if isinstance(value, str) else ("", "", "")
+    return getattr(enums, enumeration)[member] if enumeration in enums.__all__ else value
+
+
+def _apply_line(options: Options, text: str, number: int, file: str) -> None:
+    """Apply one setter call, given as text; only names, constants and PopTorch's own calls are evaluated."""
     try:
         call = ast.parse(text, mode="eval").body
         path = _dotted(call.func)
         path = path[1:] if path[0] in ("options", "opts") else path
-        arguments = [_constant(node) for node in call.args]
-        keywords = {keyword.arg: _constant(keyword.value) for keyword in call.keywords}
+        arguments, keywords = _arguments(call)
         _resolve(options, path)(*arguments, **keywords)
-    except (SyntaxError, ValueError, TypeError, AttributeError) as error:
-        raise ConfigFileError(f"{place}: {text!r} cannot be applied: {error}") from error
+    except (SyntaxError, ValueError, TypeError, AttributeError, KeyError) as error:
+        kind = type(error).__name__
+        raise ConfigFileError(f"{kind} at line {number} of {file}: {error}\n> options.{text}") from error
 
 
 def _dotted(node: ast.AST) -> list[str]:
     return [node.id] if isinstance(node, ast.Name) else [*_dotted(node.value), node.attr]
 
 
+def _arguments(call: ast.Call) -> tuple[list, dict[str, Any]]:
+    return [_constant(node) for node in call.args], {k.arg: _constant(k.value) for k in call.keywords}
+
+
 def _constant(node: ast.AST) -> Any:
+    if isinstance(node, ast.Call):  # a strategy, or where a tensor lies
+        arguments, keywords = _arguments(node)
+        known = {"TensorLocationSettings": TensorLocationSettings, **_STRATEGIES}
+        return known[_dotted(node.func)[-1]](*arguments, **keywords)
     if isinstance(node, ast.Attribute):
-        *_, enumeration, member = _dotted(node)
-        return getattr(enums, enumeration)[member]
+        return _from_name(".".join(_dotted(node)[-2:]))
     return ast.literal_eval(node)
+
+
+# How a model would be shared out among IPUs: kept, so that scripts run; without effect on a CPU.
+
+
+class Stage:
+    """Blocks that run together on one IPU."""
+
+    def __init__(self, *block_ids: str) -> None:
+        for name in block_ids:
+            require_instance("A block's id", name, str)
+        self._blocks, self._ipu = block_ids, None
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """The names of the blocks."""
+        return self._blocks
+
+    def ipu(self, ipu: int) -> Stage:
+        """Run on this IPU."""
+        self._ipu = require_instance("ipu", ipu, int)
+        return self
+
+
+class Phase:
+    """Stages that run at the same time."""
+
+    def __init__(self, *arg: Any) -> None:
+        self.stages = list(arg) if all(isinstance(item, Stage) for item in arg) else [Stage(*arg)]
+
+    def stage(self, idx: int) -> Stage:
+        """The stage at this place."""
+        return self.stages[idx]
+
+    def ipus(self, *ipus: int) -> None:
+        """Run the stages on these IPUs, in order."""
+        if len(ipus) != len(self.stages):
+            raise InvalidSetting(
+                f"A phase of {len(self.stages)} stages needs as many IPUs (got {len(ipus)})."
+            )
+        for stage, ipu in zip(self.stages, ipus):
+            stage.ipu(ipu)
+
+
+class _Strategy:
+    """Takes stages, phases, lists of block names or block names, each block once."""
+
+    _mode = 0
+
+    def __init__(self, *args: Any) -> None:
+        self._settings: dict[str, Any] = {}
+        self._parts = (
+            [] if args and isinstance(args[0], enums.AutoStage) else [self._part(arg) for arg in args]
+        )
+        stages = [stage for part in self._parts for stage in getattr(part, "stages", [part])]
+        self._stages: dict[str, Stage] = {}
+        for stage in stages:
+            for block in stage.blocks:
+                if block in self._stages:
+                    raise InvalidSetting(f"{block} is associated with more than one stage.")
+                self._stages[block] = stage
+
+    def _part(self, arg: Any) -> Any:
+        return arg if isinstance(arg, Stage) else Stage(arg) if isinstance(arg, str) else Stage(*arg)
+
+    def stage(self, block_id: str) -> Stage:
+        """The stage of a block."""
+        if block_id not in self._stages:
+            raise InvalidSetting(f"Unknown block {block_id!r}; known are {', '.join(self._stages)}.")
+        return self._stages[block_id]
+
+    def backendOptions(self) -> dict[str, Any]:
+        """What would be handed to the IPU's compiler."""
+        return {"execution_mode": self._mode, **self._settings}
+
+
+class PipelinedExecution(_Strategy):
+    """Mini-batches follow one another through the IPUs."""
+
+
+class ShardedExecution(PipelinedExecution):
+    """One IPU after the other, one mini-batch at a time."""
+
+    _mode = 1
+
+
+class _Phased(_Strategy):
+    _mode = 2
+
+    def _part(self, arg: Any) -> Any:
+        return arg if isinstance(arg, Phase) else Phase(*(arg if isinstance(arg, list) else [arg]))
+
+    def phase(self, phase: int) -> Phase:
+        """The phase of this number."""
+        return self._parts[phase]
+
+    def useSeparateBackwardPhase(self, use: bool = True) -> Any:
+        """Give forward and backward phases of their own."""
+        self._settings["separate_backward_phase"] = require_instance("use", use, bool)
+        return self
+
+
+class ParallelPhasedExecution(_Phased):
+    """Phases that alternate between IPUs."""
+
+    def sendTensorsOffChipAfterFwd(self, off_chip: bool = True) -> ParallelPhasedExecution:
+        """Move tensors off the chip between forward and backward."""
+        self._settings["tensors_liveness"] = int(require_instance("off_chip", off_chip, bool))
+        return self
+
+
+class SerialPhasedExecution(_Phased):
+    """Phases one after the other on the same IPUs."""
+
+    def setTensorsLiveness(self, liveness: enums.Liveness) -> SerialPhasedExecution:
+        """Where tensors stay between phases."""
+        self._settings["tensors_liveness"] = int(require_instance("liveness", liveness, enums.Liveness))
+        return self
+
+
+_STRATEGIES = {
+    kind.__name__: kind
+    for kind in (PipelinedExecution, ShardedExecution, ParallelPhasedExecution, SerialPhasedExecution)
+}

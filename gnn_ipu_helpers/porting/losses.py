@@ -1,69 +1,227 @@
-"""Whether a model in training mode returns the loss that the device must differentiate."""
+"""The loss that training starts from: marked by hand or made by torch, found in a traced graph.
+
+This is PopTorch's rule. Every call of a torch loss function, whatever its `reduction`, and every
+`identity_loss` makes a loss. One that leads into another is a plain operation. Exactly one must remain, and
+training starts its backward pass there: what is done to it afterwards has no part in training.
+
+`check`, the CPU executor and the tests' stand-in for the SDK all ask `find_loss`, so that they agree.
+"""
 
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
+import re
 import textwrap
-from typing import Any
+from typing import Any, Callable, Iterator
 
 import torch
-from torch.utils import _pytree as pytree
 
-from .findings import Finding
-from .places import shown
+from .findings import Finding, Place
+from .places import locate, parse_stack, shown
 
-_REASON = (
-    "in training the device runs forward, backward and step in one go: the loss must come out of forward"
+_REDUCTIONS = {"sum": 0, "mean": 1, "none": 2}
+
+# What reaches the compiler as one loss. `gaussian_nll_loss` and `triplet_margin_with_distance_loss` are not
+# among them: torch writes both as ordinary arithmetic, in which nothing is left to recognise.
+_LOSS_FUNCTIONS = """
+    binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cross_entropy
+    cross_entropy_loss ctc_loss hinge_embedding_loss huber_loss kl_div l1_loss margin_ranking_loss mse_loss
+    multilabel_soft_margin_loss nll_loss nll_loss2d nll_loss_nd poisson_nll_loss smooth_l1_loss
+    soft_margin_loss triplet_margin_loss
+"""
+_LOSS_NAMES = frozenset(re.findall(r"\w+", _LOSS_FUNCTIONS))
+
+# What may be done to a loss without changing what a reader would take it for.
+_HARMLESS = frozenset(
+    re.findall(r"\w+", "detach clone view reshape view_as squeeze unsqueeze flatten float to cpu")
 )
-_REMEDY = (
-    "pass the labels to forward and return the loss too, such as `return out, F.cross_entropy(out, y)`; for "
-    "inference call model.eval() first"
-)
 
 
-def graph_returns_loss(graph_module: torch.fx.GraphModule) -> bool:
-    """Whether a traced graph returns a single floating-point number, or a tensor marked by
-    `identity_loss`."""
-    (output,) = [node for node in graph_module.graph.nodes if node.op == "output"]
-    returned = [node for node in pytree.tree_leaves(output.args) if isinstance(node, torch.fx.Node)]
-    if any(_is_number(node.meta.get("example_value")) for node in returned):
-        return True
-    return any(
-        "in identity_loss" in (node.meta.get("stack_trace") or "") for node in graph_module.graph.nodes
+def _mark(x: torch.Tensor) -> torch.Tensor:
+    """Stands in the traced graph as the sign that its result is a loss."""
+    if torch.overrides.has_torch_function_unary(x):  # so that whoever watches an eager run sees it too
+        return torch.overrides.handle_torch_function(_mark, (x,), x)
+    return x.view_as(x)
+
+
+def identity_loss(x: torch.Tensor, reduction: str | int) -> torch.Tensor:
+    """Reduce `x` and mark the result as the loss to train on.
+
+    PopTorch finds the results of torch's own loss functions by itself; a loss computed in any other way, or
+    changed after such a function made it, has to be marked.
+
+    Args:
+        x: The loss, of any shape.
+        reduction: What to do with `x`: add it up (`"sum"` or 0), average it (`"mean"` or 1), or leave it as
+            it is (`"none"` or 2).
+
+    Returns:
+        The reduced tensor.
+    """
+    code = _REDUCTIONS.get(reduction, reduction)
+    if code not in (0, 1, 2):
+        raise ValueError(f"The reduction must be 'sum' (0), 'mean' (1) or 'none' (2) (got {reduction!r}).")
+    return _mark((x.sum() if code == 0 else x.mean()) if code != 2 else x)
+
+
+def keep_marks_while_tracing() -> None:
+    """Have torch's tracer put marks into the graph as they are. Call it before tracing."""
+    torch.compiler.allow_in_graph(_mark)
+
+
+def is_loss_function(function: Any) -> bool:
+    """Whether calling `function` makes a loss: one of torch's loss functions, or a mark."""
+    module = str(getattr(function, "__module__", None) or "")
+    return function is _mark or (
+        getattr(function, "__name__", "") in _LOSS_NAMES and module.split(".")[0] == "torch"
     )
 
 
-def result_has_loss(model: torch.nn.Module, result: Any) -> bool:
-    """The same of the result of an eager call of `model`."""
-    return any(map(_is_number, pytree.tree_leaves(result))) or "identity_loss" in _source(model)
+@dataclasses.dataclass(frozen=True)
+class Loss:
+    """What `find_loss` found: the `node` whose value is differentiated, or None with the reason in
+    `findings`. `warnings` tell of what is probably not meant."""
+
+    node: torch.fx.Node | None
+    findings: list[Finding] = dataclasses.field(default_factory=list)
+    warnings: list[Finding] = dataclasses.field(default_factory=list)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel() == 1
+def find_loss(graph: torch.fx.Graph, model: Callable | None = None) -> Loss:
+    """The node of a traced graph that training starts from.
+
+    Args:
+        graph: A graph traced by `torch.compile`, marks included.
+        model: What was traced; names the line where a loss is missing.
+    """
+    losses = [node for node in graph.nodes if node.op == "call_function" and is_loss_function(node.target)]
+    last = [node for node in losses if not any(other in losses for other in _descendants(node))]
+    if not last:
+        return Loss(None, [no_loss(model)])
+    if len(last) > 1:
+        return Loss(None, [_several(last)])
+    return _judge_what_follows(graph, last[0])
 
 
-def _source(model: torch.nn.Module) -> str:
-    try:
-        return inspect.getsource(type(model))
-    except (OSError, TypeError):
-        return ""
+def strip_marks(graph: torch.fx.Graph, loss: torch.fx.Node) -> torch.fx.Node:
+    """Take the marks out of a graph, whose compiler cache takes torch's own functions only.
+
+    Returns:
+        The node that holds the loss now.
+    """
+    for node in [node for node in graph.nodes if node.target is _mark]:
+        node.replace_all_uses_with(node.args[0])
+        loss = node.args[0] if node is loss else loss
+        graph.erase_node(node)
+    return loss
 
 
-def no_loss(model: torch.nn.Module) -> Finding:
-    """The finding for a model that returns no loss, at the last `return` of its `forward`."""
-    file, line, source = _last_return(model)
-    return Finding("no loss", shown(file), line, source, _REASON, _REMEDY)
+def _descendants(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
+    """Everything computed from `node`, each once, in the order in which the graph computes it."""
+    seen: set[torch.fx.Node] = set()
+    waiting = list(node.users)
+    while waiting:
+        user = waiting.pop(0)
+        if user not in seen:
+            seen.add(user)
+            waiting.extend(user.users)
+            yield user
 
 
-def _last_return(model: torch.nn.Module) -> tuple[str, int, str]:
-    forward = type(model).forward
+def _judge_what_follows(graph: torch.fx.Graph, loss: torch.fx.Node) -> Loss:
+    """Refuse a gradient that would be dropped; warn where the loss is scaled or masked after it was made."""
+    reached = {loss}
+    changes = []
+    for node in graph.nodes:
+        if node.op not in ("call_function", "call_method") or not set(node.all_input_nodes) & reached:
+            continue
+        reached.add(node)
+        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+        if not _value(node, "requires_grad") or name in _HARMLESS:
+            continue
+        if any(_value(other, "requires_grad") for other in node.all_input_nodes if other not in reached):
+            return Loss(None, [_dropped_term(loss, node)])
+        changes.append(node)
+    returned = {node for output in graph.nodes if output.op == "output" for node in output.all_input_nodes}
+    seen_outside = [node for node in changes if node in returned or set(_descendants(node)) & returned]
+    return Loss(loss, [], [_changed_afterwards(loss, seen_outside[0])] if seen_outside else [])
+
+
+def _value(node: torch.fx.Node, attribute: str) -> Any:
+    return getattr(node.meta.get("example_value"), attribute, None)
+
+
+def _finding(operation: str, place: Place | None, reason: str, remedy: str) -> Finding:
+    place = place or Place("", 0)
+    return Finding(operation, shown(place.file), place.line, place.source, reason, remedy)
+
+
+def _place(node: torch.fx.Node) -> Place | None:
+    return locate(parse_stack(node.meta.get("stack_trace")))[0]
+
+
+def _words(node: torch.fx.Node) -> str:
+    """How a reader would name the loss: its function and its line."""
+    place = _place(node)
+    name = "identity_loss" if node.target is _mark else node.target.__name__
+    return f"{name} in line {place.line}" if place else name
+
+
+def no_loss(model: Callable | None) -> Finding:
+    """The finding for a model that computes no loss, at the last `return` of its `forward`."""
+    return _finding(
+        "no loss",
+        _last_return(model),
+        "couldn't find a loss in the graph: in training the device runs forward, backward and step in one "
+        "go, so forward must compute the loss, by a torch loss function or marked by identity_loss",
+        "pass the labels to forward and return the loss too, such as `return out, F.cross_entropy(out, y)`; "
+        "mark any other loss, `poptorch.identity_loss(loss, reduction='mean')`; for inference call "
+        "model.eval() first",
+    )
+
+
+def _several(losses: list[torch.fx.Node]) -> Finding:
+    return _finding(
+        "several losses",
+        _place(losses[-1]),
+        f"training starts from one loss, and none of these leads into another: "
+        f"{' and '.join(map(_words, losses))}",
+        "add them up and mark the sum, `loss = poptorch.identity_loss(first + second, reduction='none')`; "
+        "detach does not hide a loss, so compute one that is only for your eyes without a loss function",
+    )
+
+
+def _dropped_term(loss: torch.fx.Node, node: torch.fx.Node) -> Finding:
+    return _finding(
+        "loss changed after it was made",
+        _place(node),
+        f"training starts from {_words(loss)}: what is added to it afterwards would be left out of training",
+        "mark the loss that you mean, `poptorch.identity_loss(loss, reduction='none')`, after the last step "
+        "of its computation",
+    )
+
+
+def _changed_afterwards(loss: torch.fx.Node, node: torch.fx.Node) -> Finding:
+    return _finding(
+        "loss changed after it was made",
+        _place(node),
+        f"training starts from {_words(loss)}: what is done to it afterwards, such as a mask, a weight or a "
+        "division, has no part in training",
+        "mark the loss that you mean, `poptorch.identity_loss(loss, reduction='none')`, after the last step "
+        "of its computation",
+    )
+
+
+def _last_return(model: Callable | None) -> Place | None:
+    """The last `return` of a model's `forward`, where the loss should be."""
+    forward = type(model).forward if isinstance(model, torch.nn.Module) else model
     try:
         lines, first = inspect.getsourcelines(forward)
-        file = inspect.getsourcefile(forward) or ""
-    except (OSError, TypeError):
-        return "", 0, ""
-    tree = ast.parse(textwrap.dedent("".join(lines)))
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError):  # no source, or a lambda in the middle of an expression
+        return None
     returns = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Return)]
     offset = max(returns, default=1) - 1
-    return file, first + offset, lines[offset].strip()
+    return Place(inspect.getsourcefile(forward) or "", first + offset, "forward", lines[offset].strip())

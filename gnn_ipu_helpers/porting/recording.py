@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from .copies import copied
 from .inspection import Origin
+from .losses import is_loss_function
 from .places import from_summary
 
 _READS = {
@@ -44,9 +45,11 @@ class _Recorder(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self.origins: list[Origin] = []
+        self.made_loss = False
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        self.made_loss |= is_loss_function(function)
         operation = _operation(getattr(function, "__name__", ""), args, kwargs)
         if operation is not None:
             self.origins.append(Origin(operation, _stack(), []))
@@ -87,8 +90,8 @@ def _stack() -> list:
     return frames[start + 1 :]
 
 
-def record(function: Callable, args: tuple, kwargs: dict) -> tuple[Any, list[Origin]]:
-    """The result of `function(*args, **kwargs)` and the operations in it that read values or sizes from data.
+def record(function: Callable, args: tuple, kwargs: dict) -> tuple[bool, list[Origin]]:
+    """Whether `function(*args, **kwargs)` makes a loss, and the operations in it that read from data.
 
     Works on a copy of a module, and leaves the random state as it was. An exception that the model itself
     raises comes through.
@@ -98,10 +101,10 @@ def record(function: Callable, args: tuple, kwargs: dict) -> tuple[Any, list[Ori
     recorder = _Recorder()
     random_state = torch.get_rng_state()
     try:
-        result = _run(recorder, function, args, kwargs)
+        _run(recorder, function, args, kwargs)
     finally:
         torch.set_rng_state(random_state)
-    return result, recorder.origins
+    return recorder.made_loss, recorder.origins
 
 
 def _run(recorder: _Recorder, function: Callable, args: tuple, kwargs: dict) -> Any:

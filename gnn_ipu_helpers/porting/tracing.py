@@ -10,12 +10,13 @@ from typing import Any, Callable, Iterable, Union
 
 import torch
 
+from .device import on_device
 from .failures import origin_of_failure
 from .findings import Finding, StaticGraphError
 from .hints import explain, is_consequence, is_known_in_library
 from .inspection import dynamic_origins, replaced_layers
 from .lazy import has_uninitialised_parameters, uninitialised
-from .losses import graph_returns_loss, no_loss, result_has_loss
+from .losses import find_loss, keep_marks_while_tracing, no_loss
 from .padding import inputs_are_padded, polluted_statistics
 from .recording import record
 from .replacements import concerns_replacement, static_replacements
@@ -52,12 +53,14 @@ class StaticFunction:
     `replaced` names the PyG layers that run in a static version of ours, once traced."""
 
     def __init__(self, function: Callable, backend: Backend, needs_loss: bool = False):
+        keep_marks_while_tracing()
         self._function = function
         self._backend = backend
         self._needs_loss = needs_loss
         self._is_padded = False
         self._is_traced = False
         self.replaced: tuple[str, ...] = ()
+        self.warnings: list[Finding] = []
         self._compiled = torch.compile(
             _with_own_code(function),
             fullgraph=True,
@@ -67,8 +70,10 @@ class StaticFunction:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._is_traced:
-            return self._run(*args, **kwargs)
+        with on_device(self._needs_loss):
+            return self._run(*args, **kwargs) if self._is_traced else self._trace(args, kwargs)
+
+    def _trace(self, args: tuple, kwargs: dict) -> Any:
         if has_uninitialised_parameters(self._function):
             raise StaticGraphError([uninitialised(self._function)])
         self._is_padded = inputs_are_padded(self._function, args, kwargs)
@@ -85,14 +90,14 @@ class StaticFunction:
         if isinstance(error, torch._dynamo.exc.BackendCompilerFailed):
             return error.inner_exception if isinstance(error.inner_exception, StaticGraphError) else error
         try:
-            result, origins = record(self._function, args, kwargs)
+            made_loss, origins = record(self._function, args, kwargs)
         except Exception as own_error:
             return own_error
         findings = distinct(map(explain, filter(is_known_in_library, origins)))
         failure = explain(origin_of_failure(error))
         if (failure.file, failure.line) not in {(finding.file, finding.line) for finding in findings}:
             findings += [failure] if failure.file or not findings else []
-        if self._needs_loss and not result_has_loss(self._function, result):
+        if self._needs_loss and not made_loss:
             findings.append(no_loss(self._function))
         return StaticGraphError(findings)
 
@@ -111,8 +116,10 @@ class StaticFunction:
         findings = graph_findings(graph_module)
         if self._is_padded:
             findings += distinct(polluted_statistics(graph_module))
-        if self._needs_loss and not graph_returns_loss(graph_module):
-            findings.append(no_loss(self._function))
+        if self._needs_loss:
+            loss = find_loss(graph_module.graph, self._function)
+            findings += loss.findings
+            self.warnings += loss.warnings
         if findings:
             raise StaticGraphError(findings)
         self.replaced = replaced_layers(graph_module)

@@ -25,7 +25,6 @@ def main():
         "losses": losses,
         "hits": counters["autograd_cache_hit"],
         "misses": counters["autograd_cache_miss"],
-        "seconds": trained.compilationTime().total_seconds(),
     }
     print(json.dumps(report))
 

@@ -42,7 +42,7 @@ def assert_trains_like_eager(model, *arguments, steps=4, optimizer=torch.optim.A
     """
     eager = copy.deepcopy(model).train()
     eager_optimizer = optimizer(eager.parameters(), lr=0.01)
-    trained = poptorch.trainingModel(model, options, optimizer(model.parameters(), lr=0.01))
+    trained = poptorch.trainingModel(model.train(), options, optimizer(model.parameters(), lr=0.01))
     for step in range(steps):
         torch.manual_seed(step)
         outputs = trained(*arguments)

@@ -4,12 +4,13 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from gnn_ipu_helpers import poptorch_cpu as poptorch
-from gnn_ipu_helpers.poptorch_cpu import caching
+from gnn_ipu_helpers.poptorch_cpu import cache as caching
 
 from .models import Classifier, classified
 
@@ -104,7 +105,7 @@ def test_directory_that_cannot_be_written_is_a_warning(tmp_path, caplog, monkeyp
     options = poptorch.Options().enableExecutableCaching(tmp_path / "file" / "cache")
     out, _ = poptorch.trainingModel(Classifier(), options)(*classified(4))
     assert out.shape == (4, 3)
-    assert "cannot be written" in caplog.text
+    assert "going on without it" in caplog.text
 
 
 class _leave_a_file_in:
@@ -143,10 +144,64 @@ def test_without_a_cache_nothing_is_kept(tmp_path, monkeypatch):
 
 
 def test_options_come_before_the_environment(monkeypatch):
+    def directory(options):
+        return str(poptorch.inferenceModel(Classifier(), options)._cache.directory)
+
     monkeypatch.setenv("POPLAR_EXECUTABLE_CACHE_DIR", "from Poplar")
-    values = {"cache_path": None, "model_name": None}
-    directories = [caching.ExecutableCache.from_settings(values).directory]
+    directories = [directory(poptorch.Options())]
     monkeypatch.setenv("POPTORCH_CACHE_DIR", "from PopTorch")
-    directories.append(caching.ExecutableCache.from_settings(values).directory)
-    directories.append(caching.ExecutableCache.from_settings({**values, "cache_path": "option"}).directory)
-    assert list(map(str, directories)) == ["from Poplar", "from PopTorch", "option"]
+    directories.append(directory(poptorch.Options()))
+    directories.append(directory(poptorch.Options().enableExecutableCaching("option")))
+    assert directories == ["from Poplar", "from PopTorch", "option"]
+
+
+def test_threads_keep_an_entry_each_and_leave_the_compilers_folder_as_it_was(tmp_path, monkeypatch):
+    monkeypatch.setenv("GNN_IPU_COMPILER", "inductor")
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "own"))
+    cache = tmp_path / "cache"
+
+    def train(batch):
+        options = poptorch.Options().enableExecutableCaching(cache).showCompilationProgressBar(False)
+        poptorch.trainingModel(Classifier(), options)(*classified(batch))
+
+    threads = [threading.Thread(target=train, args=(batch,)) for batch in (3, 4, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(list(cache.glob("*.executable"))) == 3
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path / "own")
+
+
+def test_broken_archive_with_the_right_checksum_is_damaged(tmp_path):
+    header = caching._MAGIC + caching.versions().encode() + b"\n"
+    with pytest.raises(caching.DamagedEntry, match="cannot be unpacked"):
+        caching.unpack(header + caching._with_checksum(b"no archive"), str(tmp_path))
+
+
+def test_directory_that_others_can_write_is_not_used(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(caching, "compiler_files_in", _leave_a_file_in)
+    tmp_path.chmod(0o777)
+    poptorch.trainingModel(Classifier(), poptorch.Options().enableExecutableCaching(tmp_path))(*classified(4))
+    assert "others can write into it, and its entries are code" in caplog.text
+    assert not list(tmp_path.iterdir())
+
+
+def test_workspace_that_cannot_be_made_is_a_warning(tmp_path, caplog, monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(caching.tempfile, "TemporaryDirectory", full)
+    poptorch.trainingModel(Classifier(), poptorch.Options().enableExecutableCaching(tmp_path))(*classified(4))
+    assert "No space left on device" in caplog.text
+
+
+def test_what_a_killed_process_left_is_swept_a_day_later(tmp_path, monkeypatch):
+    monkeypatch.setattr(caching, "compiler_files_in", _leave_a_file_in)
+    old, new = tmp_path / "old.part", tmp_path / "new.part"
+    for file in (old, new):
+        file.write_bytes(b"")
+    os.utime(old, (0, 0))
+    poptorch.trainingModel(Classifier(), poptorch.Options().enableExecutableCaching(tmp_path))(*classified(4))
+    assert not old.exists()
+    assert new.exists()

@@ -58,15 +58,34 @@ def test_every_mode_gives_the_same_batches_epoch_after_epoch(mode):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("num_workers", [0, 2])
 def test_same_seed_gives_the_same_shuffled_batches(mode, num_workers):
+    runs = []
+    for _ in range(2):
+        torch.manual_seed(1)
+        loader = poptorch.DataLoader(
+            _options(2), _numbers(), batch_size=3, shuffle=True, mode=mode, num_workers=num_workers
+        )
+        runs.append([_batches(loader), _batches(loader)])
+        loader.terminate()
+    assert runs[0] == runs[1]
+    first, second = runs[0]
+    assert first != second
+    assert sorted(sum(first, [])) != sum(first, [])
+
+
+class _Noisy(TensorDataset):
+    def __getitem__(self, index):
+        return torch.rand(())
+
+
+def test_loading_ahead_leaves_the_random_numbers_of_the_model_alone():
     torch.manual_seed(1)
-    expected = _batches(poptorch.DataLoader(_options(2), _numbers(), batch_size=3, shuffle=True))
-    torch.manual_seed(1)
-    loader = poptorch.DataLoader(
-        _options(2), _numbers(), batch_size=3, shuffle=True, mode=mode, num_workers=num_workers
-    )
-    assert _batches(loader) == expected
-    assert sorted(sum(expected, [])) != sum(expected, [])
+    before = torch.get_rng_state()
+    mode = poptorch.DataLoaderMode.Async
+    loader = poptorch.DataLoader(_options(), _Noisy(torch.zeros(6)), batch_size=2, shuffle=True, mode=mode)
+    for _ in range(2):
+        list(loader)
     loader.terminate()
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -130,12 +149,35 @@ def test_rebatching_needs_its_mode_and_a_fitting_size():
         )
 
 
-def test_batch_sampler_names_the_combined_batches():
-    loader = poptorch.DataLoader(_options(2), _numbers(), batch_sampler=[[3, 1], [5, 7, 9]])
-    assert _batches(loader) == [[3, 1], [5, 7, 9]]
-    assert loader.combinedBatchSize is None
-    with pytest.raises(ValueError, match="leave out batch_size and shuffle"):
-        poptorch.DataLoader(_options(), _numbers(), batch_size=2, batch_sampler=[[0]])
+@pytest.mark.parametrize("drop_last", [True, False])
+def test_batches_of_a_batch_sampler_are_joined_for_a_call(drop_last):
+    named = [[3, 1], [5, 7], [9, 0], [2, 4], [6, 8]]
+    loader = poptorch.DataLoader(_options(2), _numbers(), batch_sampler=named, drop_last=drop_last)
+    expected = [[3, 1, 5, 7], [9, 0, 2, 4]] + ([] if drop_last else [[6, 8]])
+    assert _batches(loader) == expected
+    assert len(loader) == len(expected)
+
+
+@pytest.mark.parametrize("beside", [{"batch_size": 2}, {"shuffle": True}])
+def test_batch_sampler_excludes_batch_size_and_shuffle(beside):
+    with pytest.raises(poptorch.Error, match="mutually exclusive with batch_size, shuffle"):
+        poptorch.DataLoader(_options(), _numbers(), batch_sampler=[[0]], **beside)
+
+
+def test_incomplete_batch_cannot_be_dropped_without_a_batch_size():
+    with pytest.raises(ValueError, match="drop_last"):
+        poptorch.DataLoader(_options(), _numbers(), batch_size=None)
+    loader = poptorch.DataLoader(_options(), _numbers(3), batch_size=None, drop_last=False)
+    assert [item[0].item() for item in loader] == [0, 1, 2]
+
+
+def test_loader_that_was_refused_leaves_without_a_sound(capsys):
+    with pytest.raises(AssertionError):
+        poptorch.DataLoader(None, _numbers())
+    import gc
+
+    gc.collect()
+    assert "ignored" not in capsys.readouterr().err
 
 
 def test_collate_function_is_used():
@@ -161,18 +203,27 @@ def test_processes_share_the_dataset_without_overlap(shuffle):
     assert [len(loader) for loader in loaders] == [3, 3, 3]
 
 
-def test_processes_share_batches_of_a_sampler_and_streams():
-    batches = [[i, i + 1] for i in range(0, 12, 2)]
-    shares = [
-        _batches(poptorch.DataLoader(_distributed(p), _numbers(), batch_sampler=batches)) for p in range(3)
+def test_shares_of_processes_are_contiguous_and_of_one_length():
+    shares = [_batches(poptorch.DataLoader(_distributed(p), _numbers(), batch_size=2)) for p in range(3)]
+    assert shares == [[[0, 1], [2, 3], [4, 5]], [[6, 7], [8, 9], [10, 11]], [[12, 13], [14, 15], [16, 17]]]
+    kept = [
+        sum(_batches(poptorch.DataLoader(_distributed(p), _numbers(8), drop_last=False)), [])
+        for p in range(3)
     ]
-    assert shares == [[[0, 1], [6, 7]], [[2, 3], [8, 9]], [[4, 5], [10, 11]]]
-    stream = poptorch.DataLoader(_distributed(1), _Stream(9), batch_size=3)
-    assert [batch.tolist() for batch in stream] == [[1, 4, 7]]
+    assert kept == [[0, 1, 2], [3, 4, 5], [6, 7]]
+
+
+def test_what_cannot_be_shared_out_is_refused():
+    with pytest.raises(poptorch.Error, match="mutually exclusive with auto_distributed_partitioning"):
+        poptorch.DataLoader(_distributed(0), _numbers(), batch_sampler=[[0]])
+    with pytest.raises(AssertionError, match="not supported for an IterableDataset"):
+        poptorch.DataLoader(_distributed(0), _Stream(9), batch_size=3)
+    with pytest.raises(AssertionError, match="batch_size=None is not allowed"):
+        poptorch.DataLoader(_distributed(0), _numbers(), batch_size=None, drop_last=False)
 
 
 def test_shuffling_across_processes_needs_a_seed():
-    with pytest.raises(poptorch.Error, match=r"options.randomSeed\(seed\)"):
+    with pytest.raises(AssertionError, match=r"options.randomSeed\(seed\)"):
         poptorch.DataLoader(_distributed(0), _numbers(), shuffle=True)
 
 
@@ -186,7 +237,7 @@ def test_options_are_frozen_and_required():
     assert poptorch.DataLoader(options, _numbers()).options is options
     with pytest.raises(AttributeError, match="a DataLoader already uses these options"):
         options.deviceIterations(2)
-    with pytest.raises(poptorch.Error, match="must be a poptorch.Options .got TensorDataset"):
+    with pytest.raises(AssertionError, match="must be a poptorch.Options .got TensorDataset"):
         poptorch.DataLoader(_numbers(), 2)
 
 

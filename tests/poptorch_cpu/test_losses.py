@@ -42,11 +42,52 @@ def test_scalar_without_gradient_is_not_mistaken_for_the_loss():
     torch.testing.assert_close(moved, torch.full((3,), 1 / 3))
 
 
-def test_marked_tensor_is_the_loss_whatever_else_is_returned():
+def test_loss_of_torch_that_leads_into_a_marked_one_is_a_plain_operation():
     def outputs(out, y):
-        return F.cross_entropy(out, y), poptorch.identity_loss(out, reduction="sum")
+        return poptorch.identity_loss(F.mse_loss(out, out.detach() - 1) * 3, reduction="none")
 
-    torch.testing.assert_close(_gradient_sign_of(outputs), torch.full((3,), 4.0))
+    torch.testing.assert_close(_gradient_sign_of(outputs), torch.full((3,), 2.0))
+
+
+def test_elements_of_an_unreduced_loss_all_count():
+    """A mask applied after the loss function, and not marked, has no part in training."""
+    mask = torch.tensor([True, True, False, False])
+
+    def outputs(out, y):
+        return (F.mse_loss(out, out.detach() - 1, reduction="none")[:, 0] * mask).sum() / mask.sum()
+
+    torch.testing.assert_close(_gradient_sign_of(outputs), torch.full((3,), 8.0))
+
+
+def test_what_is_done_to_the_last_loss_afterwards_has_no_part_in_training(caplog):
+    moved = _gradient_sign_of(lambda out, y: F.mse_loss(out, out.detach() - 1) / 2)
+    torch.testing.assert_close(moved, torch.full((3,), 2 / 3))
+    assert "mse_loss" in caplog.text
+    assert "identity_loss(loss, reduction='none')" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        lambda out, y: F.cross_entropy(out, y),
+        lambda out, y: (out, F.cross_entropy(out, y).detach()),
+        lambda out, y: F.cross_entropy(out, y).view(1),
+    ],
+)
+def test_loss_returned_as_it_is_gives_no_warning(outputs, caplog):
+    _gradient_sign_of(outputs)
+    assert "has no part in training" not in caplog.text
+
+
+def test_term_that_would_be_left_out_of_training_is_refused():
+    def outputs(out, y):
+        loss = F.cross_entropy(out, y)
+        return loss + 10 * out.square().mean(), loss
+
+    with pytest.raises(
+        poptorch.Error, match=r"return loss \+ 10[\s\S]*left out of training[\s\S]*identity_loss"
+    ):
+        _gradient_sign_of(outputs)
 
 
 def test_marked_tensor_need_not_be_returned():
@@ -85,33 +126,28 @@ def test_identity_loss_refuses_another_reduction():
 
 
 def test_training_without_a_loss_says_how_to_return_one():
-    with pytest.raises(poptorch.Error, match=r"returns no loss.*F\.cross_entropy.*identity_loss"):
+    with pytest.raises(poptorch.Error, match=r"no loss[\s\S]*F\.cross_entropy[\s\S]*identity_loss"):
         _gradient_sign_of(lambda out, y: out)
 
 
-def test_several_scalars_are_ambiguous():
-    with pytest.raises(
-        poptorch.Error, match="returns 2 scalars.*Mark the one to train on: poptorch.identity_loss"
-    ):
-        _gradient_sign_of(lambda out, y: (out.mean(), out.sum()))
-
-
-def test_several_torch_losses_are_ambiguous():
-    with pytest.raises(poptorch.Error, match="returns 2 scalars"):
-        _gradient_sign_of(lambda out, y: (F.cross_entropy(out, y), F.mse_loss(out, out.detach() - 1)))
-
-
-def test_several_marks_are_refused():
-    def outputs(out, y):
-        return poptorch.identity_loss(out, "sum"), poptorch.identity_loss(out, "mean")
-
-    with pytest.raises(poptorch.Error, match="2 tensors are marked.*mark the sum"):
+@pytest.mark.parametrize("outputs", [lambda out, y: out.sum(), lambda out, y: (out.mean(), out.sum())])
+def test_scalar_that_no_loss_function_made_is_no_loss(outputs):
+    with pytest.raises(poptorch.Error, match="no loss"):
         _gradient_sign_of(outputs)
 
 
-def test_unmarked_loss_of_another_kind_is_taken_with_a_warning(caplog):
-    torch.testing.assert_close(_gradient_sign_of(lambda out, y: out.sum()), torch.full((3,), 4.0))
-    assert "an IPU finds it only when it is marked" in caplog.text
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        lambda out, y: (F.cross_entropy(out, y), F.mse_loss(out, out.detach() - 1)),
+        lambda out, y: F.cross_entropy(out, y) + F.mse_loss(out, out.detach() - 1),
+        lambda out, y: (F.cross_entropy(out, y), poptorch.identity_loss(out, reduction="sum")),
+        lambda out, y: (poptorch.identity_loss(out, "sum"), poptorch.identity_loss(out, "mean")),
+    ],
+)
+def test_several_losses_of_which_none_leads_into_another_are_refused(outputs):
+    with pytest.raises(poptorch.Error, match=r"several losses[\s\S]*line \d+ and [\s\S]*mark the sum"):
+        _gradient_sign_of(outputs)
 
 
 def test_inference_needs_no_loss():

@@ -9,7 +9,15 @@ from gnn_ipu_helpers.poptorch_cpu import options
 from tests.sdk_standin import names
 
 # What PopTorch has besides the listed calls.
-ALSO_PUBLIC = {"Error", "isRunningOnIpu", "optim"}
+ALSO_PUBLIC = {
+    *("Error", "RecoverableError", "UnrecoverableError", "isRunningOnIpu"),
+    *("enums", "optim", "options", "poptorch_core", "profiling"),
+}
+# What PopTorch's sources let one read from settings and strategies without documenting it.
+ALSO_READABLE = {
+    *("checkIsFrozen", "exists", "options", "toDict"),
+    *("phase", "stage", "stages", "useSeparateBackwardPhase"),
+}
 FUNCTIONS = sorted(names.FUNCTIONS.items())
 CLASSES = sorted(names.CLASSES.items())
 METHODS = [(owner, *method) for owner, (_, methods) in CLASSES for method in sorted(methods.items())]
@@ -77,7 +85,7 @@ def test_no_other_name_is_public():
 )
 def test_class_has_no_other_public_name(name):
     public = {member for member in dir(_find(name)) if not member.startswith("_")}
-    assert public <= set(names.CLASSES[name][1])
+    assert public <= {*names.CLASSES[name][1], *ALSO_READABLE}
 
 
 def test_unknown_name_raises_and_names_the_closest():

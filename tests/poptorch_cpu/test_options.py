@@ -3,6 +3,7 @@
 import inspect
 
 import pytest
+import torch
 
 from gnn_ipu_helpers import poptorch_cpu as poptorch
 from gnn_ipu_helpers import settings_without_effect
@@ -22,7 +23,7 @@ def test_settings_are_found_in_the_dictionary():
     settings = options.toDict()
     assert (settings["device_iterations"], settings["gradient_accumulation"]) == (2, 3)
     assert settings["output_mode"] == 2
-    assert settings["useIpuModel"] is True
+    assert settings["use_model"] is True
 
 
 def test_settings_without_effect_are_kept_and_listed():
@@ -64,7 +65,7 @@ def test_unknown_setter_raises(group):
 
 def test_misspelt_setter_names_the_right_one():
     with pytest.raises(AttributeError, match="Did you mean deviceIterations"):
-        poptorch.Options().device_iterations(4)
+        poptorch.Options().device_iteration(4)
     with pytest.raises(AttributeError, match="Did you mean gradientAccumulation"):
         poptorch.Options().Training.gradientAccumulations(4)
 
@@ -78,7 +79,10 @@ REFUSED = {
     "deviceIterations": (0, "at least 1 .got 0"),
     "replicationFactor": (1.5, "at least 1 .got 1.5"),
     "randomSeed": ("one", "must be an integer .got 'one'"),
-    "outputMode": (poptorch.OutputMode.EveryN, "output_return_period with OutputMode.EveryN"),
+    "outputMode": (
+        poptorch.OutputMode.EveryN,
+        "output_return_period of OutputMode.EveryN must be an integer",
+    ),
 }
 
 
@@ -93,13 +97,13 @@ def test_bad_training_values_are_refused():
     training = poptorch.Options().Training
     with pytest.raises(ValueError, match="gradientAccumulation must be an integer of at least 1 .got -1"):
         training.gradientAccumulation(-1)
-    with pytest.raises(ValueError, match="ReductionType.Mean or Sum"):
+    with pytest.raises(ValueError, match="ReductionType.Mean or .Sum"):
         training.accumulationAndReplicationReductionType(poptorch.ReductionType.NoReduction)
 
 
-def test_period_without_every_n_is_refused():
-    with pytest.raises(ValueError, match="and only then .got All, output_return_period=2"):
-        poptorch.Options().outputMode(poptorch.OutputMode.All, 2)
+def test_period_without_every_n_is_ignored():
+    options = poptorch.Options().outputMode(poptorch.OutputMode.All, 2)
+    assert (options.output_mode, options.output_return_period) == (poptorch.OutputMode.All, 1)
 
 
 def test_default_output_mode_is_known():
@@ -130,16 +134,52 @@ def test_processes_are_configured_by_number_or_environment(monkeypatch):
     monkeypatch.setenv("RANK", "2")
     distributed.setEnvVarNames("SIZE", "RANK")
     assert (distributed.processId, distributed.numProcesses) == (2, 4)
-    with pytest.raises(ValueError, match="NONE is not set"):
-        distributed.setEnvVarNames("SIZE", "NONE")
     distributed.disable()
     assert distributed.numProcesses == 1
+    distributed.setEnvVarNames("NONE", "NOR_THIS")
+    assert (distributed.processId, distributed.numProcesses) == (0, 1)
+
+
+def test_processes_are_those_of_the_launcher_by_default(monkeypatch):
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "2")
+    distributed = poptorch.Options().Distributed
+    assert (distributed.processId, distributed.numProcesses) == (2, 4)
+
+
+SETTINGS = """{
+    "deviceIterations": 4, "Training.gradientAccumulation": 2, "outputMode": ["OutputMode.EveryN", 2],
+    "_Popart.set": ["saveInitializersToFile", "my_file.onnx"]
+}"""
 
 
 def test_options_are_read_from_json():
-    options = poptorch.Options().from_json('{"deviceIterations": 4, "Training.gradientAccumulation": 2}')
-    assert options.toDict()["device_iterations"] == 4
-    assert options.toDict()["gradient_accumulation"] == 2
+    options = poptorch.Options().from_json(SETTINGS)
+    assert (options.device_iterations, options.Training.gradient_accumulation) == (4, 2)
+    assert (options.output_mode, options.output_return_period) == (poptorch.OutputMode.EveryN, 2)
+    assert settings_without_effect(options)["_Popart.set"]["value"] == "my_file.onnx"
+
+
+def test_options_begin_with_those_of_the_environment(monkeypatch):
+    monkeypatch.setenv("POPTORCH_DEFAULT_OPTIONS", SETTINGS)
+    assert repr(poptorch.Options()) == repr(poptorch.Options().from_json(SETTINGS))
+    assert poptorch.Options().device_iterations == 4
+
+
+def test_what_was_set_can_be_read():
+    options = poptorch.Options().replicationFactor(3).randomSeed(7)
+    assert (options.replication_factor, options.random_seed) == (3, 7)
+    assert options.exists("random_seed")
+    assert not poptorch.Options().exists("random_seed")
+    options.device_iterations = 5
+    assert options.device_iterations == 5
+
+
+def test_random_seed_seeds_the_host_too():
+    poptorch.Options().randomSeed(3)
+    drawn = torch.rand(2)
+    torch.manual_seed(3)
+    assert torch.equal(torch.rand(2), drawn)
 
 
 def test_options_are_read_from_a_file(tmp_path):
@@ -159,13 +199,32 @@ def test_options_are_read_from_a_file(tmp_path):
 def test_bad_line_of_a_file_is_named(tmp_path, line):
     file = tmp_path / "options.txt"
     file.write_text(f"modelName('m')\n{line}\n")
-    with pytest.raises(poptorch.ConfigFileError, match="options.txt, line 2: "):
+    with pytest.raises(poptorch.ConfigFileError, match="at line 2 of options.txt: "):
         poptorch.Options().loadFromFile(file)
 
 
+SAMPLES = {
+    "trace_model": False,
+    "dtype": torch.half,
+    "num_tiles": 32,
+    "location": poptorch.TensorLocationSettings(),
+}
+
+
 def _sample(parameter):
-    """A value that any setter without effect takes."""
-    return 1 if parameter.default is parameter.empty else parameter.default
+    """A value that a setter without effect takes."""
+    return SAMPLES.get(parameter.name, True) if parameter.default is parameter.empty else parameter.default
+
+
+@pytest.mark.parametrize("tiles", [31, 33, 194, "many"])
+def test_tiles_for_input_and_output_are_even_and_32_to_192(tiles):
+    with pytest.raises(AssertionError, match="numIOTiles"):
+        poptorch.Options().TensorLocations.numIOTiles(tiles)
+
+
+def test_tracing_with_torch_jit_is_refused():
+    with pytest.raises(ValueError, match="no longer supported"):
+        poptorch.Options().Jit.traceModel(True)
 
 
 @pytest.mark.parametrize("group", ["Precision", "Jit", "TensorLocations"])
@@ -184,4 +243,4 @@ def test_execution_strategies_are_kept():
     options = poptorch.Options().setExecutionStrategy(strategy)
     assert settings_without_effect(options) == {"setExecutionStrategy": strategy}
     with pytest.raises(ValueError, match="A phase of 2 stages needs as many IPUs .got 1"):
-        poptorch.Phase("a", "b").ipus(0)
+        poptorch.Phase(poptorch.Stage("a"), poptorch.Stage("b")).ipus(0)
