@@ -277,9 +277,9 @@ def _check_attribute(sample: Data, name: str, value: Any) -> None:
             f"data['{name}'].detach(), or leave it out with exclude_keys=['{name}']."
         )
     if name == "edge_index" and (value.dim() != 2 or value.size(0) != 2):
-        advice = " Transpose it: edge_index.t()." if value.dim() == 2 and value.size(1) == 2 else ""
         raise ValueError(
-            f"'edge_index' should have the shape [2, num_edges] (got {list(value.shape)}).{advice}"
+            f"'edge_index' should have the shape [2, num_edges] (got {list(value.shape)}). If each of its rows is an "
+            "edge, transpose it: edge_index.t()."
         )
     if _names_nodes(isinstance(sample, HeteroData), name) and (
         value.is_floating_point() or value.is_complex() or value.dtype == torch.bool

@@ -656,23 +656,26 @@ class _Clusters(SubgraphSource):
 
     def __init__(self, cluster_data: ClusterData) -> None:
         super().__init__(len(cluster_data))
-        self._data, self._partition = cluster_data.data, cluster_data.partition
+        self._data, parts = cluster_data.data, cluster_data.partition
+        self._bounds, self._by_source = parts.partptr, getattr(parts, "sparse_format", "csr") == "csr"
+        # PyG 2.4 calls them by other names.
+        self._ptr = parts.indptr if hasattr(parts, "indptr") else parts.rowptr
+        self._far = parts.index if hasattr(parts, "index") else parts.col
         whole = copy.copy(self._data)
         # The partition keeps the edges to itself; their number is all that the schema needs.
-        whole.edge_index = torch.zeros(2, self._partition.edge_perm.numel(), dtype=torch.long)
+        whole.edge_index = torch.zeros(2, parts.edge_perm.numel(), dtype=torch.long)
         self.schema = infer_schema([whole], one_graph=True)
         self._number = torch.full((self._data.num_nodes,), -1)
 
     def sample(self, items: list[int], seed: int = 0) -> Data:
         """The subgraph of some clusters. Nothing about it is random."""
-        clusters, parts = torch.tensor(items), self._partition
-        first, last = parts.partptr[clusters], parts.partptr[clusters + 1]
+        clusters, ptr = torch.tensor(items), self._ptr
+        first, last = self._bounds[clusters], self._bounds[clusters + 1]
         nodes = spans(first, last - first)
-        edges = spans(parts.indptr[first], parts.indptr[last] - parts.indptr[first])
-        degree = parts.indptr[nodes + 1] - parts.indptr[nodes]
-        near = torch.repeat_interleave(torch.arange(len(nodes)), degree)
+        edges = spans(ptr[first], ptr[last] - ptr[first])
+        near = torch.repeat_interleave(torch.arange(len(nodes)), ptr[nodes + 1] - ptr[nodes])
         self._number[nodes] = torch.arange(len(nodes))
-        far = self._number[parts.index[edges]]
+        far = self._number[self._far[edges]]
         self._number[nodes] = -1
         inside = far >= 0
         near, far, edges = near[inside], far[inside], edges[inside]
@@ -683,6 +686,5 @@ class _Clusters(SubgraphSource):
                 sample[field.name] = self._data[field.name].index_select(field.dim, rows)
         if "num_nodes" in sample:
             sample.num_nodes = len(nodes)
-        by_source = getattr(parts, "sparse_format", "csr") == "csr"
-        sample.edge_index = torch.stack([near, far] if by_source else [far, near])
+        sample.edge_index = torch.stack([near, far] if self._by_source else [far, near])
         return sample
