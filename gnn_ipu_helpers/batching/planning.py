@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Union
 
 import numpy as np
@@ -120,17 +119,28 @@ def without_misfits(plan: Plan, budgets: Budgets) -> Plan:
 
 
 def stream_pack(order: Tensor, budgets: Budgets) -> Plan:
-    """Graphs in the given order, a new batch as soon as the next one no longer fits."""
-    totals = [[0, *column.tolist()] for column in budgets.sizes[order].cumsum(0).unbind(1)]
-    room = budgets.room.tolist()
+    """Graphs in the given order, a new batch as soon as the next one no longer fits.
+
+    As in PopTorch Geometric, it does not fit either if it would leave a padding graph without a node or an edge;
+    unless it is alone.
+    """
+    nodes, edges = (torch.tensor([group[0] == level for group in budgets.groups]) for level in (NODE, EDGE))
+    # Each limit: on the nodes and edges of each type, and on the graphs; and on what is left for padding graphs.
+    limits = [*budgets.room.tolist(), budgets.num_graphs]
+    columns = [*budgets.sizes[order].unbind(1), torch.ones(len(order), dtype=torch.long)]
+    for kind in (nodes, edges):
+        limits.append(int(budgets.room[kind].sum()) - budgets.num_graphs)
+        columns.append(budgets.sizes[order][:, kind].sum(1) - 1)
     sizes: list[int] = []
-    start = 0
-    while start < len(order):
-        end = min(start + budgets.num_graphs, len(order))
-        for total, most in zip(totals, room):
-            end = min(end, bisect_right(total, total[start] + most, start, end + 1) - 1)
-        sizes.append(end - start)
-        start = end
+    used = [0] * len(limits)
+    for graph in torch.stack(columns, dim=1).tolist():
+        with_graph = [before + size for before, size in zip(used, graph)]
+        if sizes and all(total <= most for total, most in zip(with_graph, limits)):
+            sizes[-1] += 1
+            used = with_graph
+        else:
+            sizes.append(1)
+            used = graph
     return Plan(order, sizes)
 
 

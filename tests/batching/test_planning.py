@@ -63,8 +63,17 @@ def test_stream_pack_closes_a_batch_only_when_the_next_graph_does_not_fit(case):
         assert (total <= budgets.room).all()
         assert len(batch) <= budgets.num_graphs
         if following is not None:
-            one_more = total + budgets.sizes[following[0]]
-            assert (one_more > budgets.room).any() or len(batch) == budgets.num_graphs
+            left = budgets.room - total - budgets.sizes[following[0]]
+            padding_graphs = budgets.num_graphs - len(batch) - 1
+            assert padding_graphs < 0 or (left < 0).any() or (left < padding_graphs).any()
+        if len(batch) > 1:
+            assert (budgets.room - total >= budgets.num_graphs - len(batch)).all()
+
+
+def test_stream_pack_leaves_a_node_and_an_edge_for_each_padding_graph():
+    budgets = budgets_of([4, 4, 4], [4, 4, 4], 12, 99, 6)
+    assert stream_pack(torch.arange(3), budgets).sizes == [2, 1]
+    assert stream_pack(torch.arange(3), budgets_of([4, 4, 4], [4, 4, 4], 10, 99, 6)).sizes == [1, 1, 1]
 
 
 @given(sized())
