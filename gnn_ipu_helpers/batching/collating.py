@@ -1,8 +1,8 @@
 """The padding contract: what a batch of fixed size is. Every loader makes its batches here.
 
-First the arithmetic, for many batches at once: where each row of each batch comes from, where padding begins, and
-what is added to numbers of nodes (`lay_out`). Then the batches, one after another: a gather into fresh memory for
-each attribute (`Collator`). Last, how mini-batches become a combined batch (`combine_batches`).
+First the arithmetic, for many batches at once: where each row of each batch comes from, where padding begins,
+and what is added to numbers of nodes (`lay_out`). Then the batches, one after another: a gather into fresh
+memory for each attribute (`Collator`). Last, how mini-batches become a combined batch (`combine_batches`).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def collate_fixed_size(
     return collator.collate(table, torch.arange(len(samples)))
 
 
-# -- where everything goes -------------------------------------------------------------------------------------
+# -- where everything goes -----------------------------------------------------------------------------------
 
 
 class Layout(NamedTuple):
@@ -184,17 +184,17 @@ def _check_fit(
             what, fewer = f"G{graph} does not fit", ""
         else:
             what = (
-                f"The {len(batch)} graphs of a batch, with {total} {kind_of(group)} together, do not fit (the "
-                f"largest is g{graph})"
+                f"The {len(batch)} graphs of a batch, with {total} {kind_of(group)} together, do not fit "
+                f"(the largest is g{graph})"
             )
             fewer = (
                 " put fewer graphs into a batch (FixedSizeStrategy.StreamPack and Pack do so by themselves),"
             )
         needed = (largest if largest > room else total) + budget - room
         raise ValueError(
-            f"{what}: {name}={budget} leaves room for {room}. Raise {name} to at least {needed},{fewer} or choose "
-            "another over_size_strategy: OverSizeStrategy.Skip leaves out what is too large, TrimNodesAndEdges "
-            "cuts it down."
+            f"{what}: {name}={budget} leaves room for {room}. Raise {name} to at least {needed},{fewer} or "
+            "choose another over_size_strategy: OverSizeStrategy.Skip leaves out what is too large, "
+            "TrimNodesAndEdges cuts it down."
         )
 
 
@@ -269,7 +269,7 @@ def _offsets(field: Field, steps: Tensor, padded: dict[Group, Tensor]) -> Tensor
     return torch.stack([_spread(side, padded[field.group]) for side in steps.unbind(1)], dim=1)
 
 
-# -- the batches -----------------------------------------------------------------------------------------------
+# -- the batches ---------------------------------------------------------------------------------------------
 
 
 class Collator:
@@ -323,7 +323,7 @@ class Collator:
         structure = self._structure(layout)
         for at in range(len(batches)):
             batch = copy.copy(self._empty)
-            # The attributes of a store lie in this dictionary; going through the store takes ten times as long.
+            # The attributes of a store lie in this dictionary; the store itself takes ten times as long.
             values = {store._key: store._mapping for store in batch.stores}
             slices: dict[Any, Any] = {}
             moved: dict[Any, Any] = {}
@@ -385,8 +385,8 @@ class Collator:
             if field.name in made.get(field.store, ()) and field.name != "batch":
                 masks = " Make the loader with add_pad_masks=False," if field.name in MASKS.values() else ""
                 raise ValueError(
-                    f"The graphs carry an attribute '{field.name}', which is the name of one that every batch gets."
-                    f"{masks} Rename it, or leave it out with exclude_keys=['{field.name}']."
+                    f"The graphs carry an attribute '{field.name}', which is the name of one that every "
+                    f"batch gets.{masks} Rename it, or leave it out with exclude_keys=['{field.name}']."
                 )
 
     def _make_empty(self) -> Batch:
@@ -448,11 +448,12 @@ class _Target:
             self._positions = self._on_a_line(schema, options)
 
     def _on_a_line(self, schema: Schema, options: FixedSizeOptions) -> np.ndarray:
-        """Positions of all nodes of a type if they were padding, apart from one another and from other types'."""
+        """Positions of all nodes of a type if they were padding, apart from one another and other types."""
         if not self._field.dtype.is_floating_point or len(self._shape) != 2:
             raise ValueError(
-                "pad_positions needs the attribute 'pos' to hold floating-point coordinates of shape [num_nodes, D] "
-                f"(got {self._field.dtype} of shape [num_nodes, {', '.join(map(str, self._shape[1:]))}])."
+                "pad_positions needs the attribute 'pos' to hold floating-point coordinates of shape "
+                f"[num_nodes, D] (got {self._field.dtype} of shape [num_nodes, "
+                f"{', '.join(map(str, self._shape[1:]))}])."
             )
         before = schema.node_types[: schema.node_types.index(self.store)]
         first = sum(options.budget((NODE, key)) for key in before)
@@ -507,7 +508,7 @@ def _along(offsets: np.ndarray, dim: int, values: np.ndarray) -> np.ndarray:
     return offsets.reshape([-1 if at == dim else 1 for at in range(values.ndim)]).astype(values.dtype)
 
 
-# -- combined batches ------------------------------------------------------------------------------------------
+# -- combined batches ----------------------------------------------------------------------------------------
 
 
 def num_mini_batches(options: Any) -> int:

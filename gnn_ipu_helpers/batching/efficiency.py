@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,18 +30,18 @@ class Efficiency(NamedTuple):
     graphs: float
     batches: int = 0
     fewest: int = 0
-    fewest_by_budget: Dict[str, int] = {}
+    fewest_by_budget: dict[str, int] = {}
 
     def __str__(self) -> str:
         plan = f"; {self.batches} batches; none can need fewer than {self.fewest}" if self.batches else ""
         return (
-            f"{self.nodes:.2%} of nodes, {self.edges:.2%} of edges and {self.graphs:.2%} of graphs are real"
-            f"{plan}"
+            f"{self.nodes:.2%} of nodes, {self.edges:.2%} of edges and {self.graphs:.2%} of graphs are "
+            f"real{plan}"
         )
 
 
 def efficiency(loader: Any) -> Efficiency:
-    """Goes through one epoch of a fixed-size loader and tells how much of it is real, and how good its plan is.
+    """Goes through one epoch of a fixed-size loader: how much of it is real, and how good is its plan?
 
     Args:
         loader: A loader whose batches carry the padding masks (`add_pad_masks=True`).

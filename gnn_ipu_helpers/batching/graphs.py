@@ -1,8 +1,8 @@
-"""The graphs of a dataset laid end to end: which attributes they carry, at which level, and where each graph lies.
+"""The graphs of a dataset laid end to end: their attributes, at which level each is, and where each graph lies.
 
-Everything else in this package works on a `GraphTable`: one column for each attribute and, for each graph, where
-its part of the columns starts. PyG's in-memory datasets already lie like that and are taken as they are; graphs
-of any other dataset are read one by one and concatenated.
+Everything else in this package works on a `GraphTable`: one column for each attribute and, for each graph,
+where its part of the columns starts. PyG's in-memory datasets already lie like that and are taken as they
+are; graphs of any other dataset are read one by one and concatenated.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ def _cat_dim(sample: Data, name: str, value: Tensor, store: BaseStorage) -> int 
     """The dimension to concatenate along, counted from the front; None if the value gets a new one."""
     if value.layout != torch.strided:
         raise ValueError(
-            f"The attribute '{name}' is a sparse tensor (got layout {value.layout}), of no fixed size. "
-            f"Store the edges as 'edge_index', or leave it out with exclude_keys=['{name}']."
+            f"The attribute '{name}' is a sparse tensor (got layout {value.layout}), of no fixed size. Store "
+            f"the edges as 'edge_index', or leave it out with exclude_keys=['{name}']."
         )
     dim = sample.__cat_dim__(name, value, store)
     if dim is None or value.dim() == 0:
@@ -177,8 +177,8 @@ class SchemaBuilder:
 
     Args:
         exclude_keys: Attributes to ignore.
-        one_graph: The graphs are parts of one, which has no labels of its own: where one entry could belong to the
-            only node or to the graph, it belongs to the node.
+        one_graph: The graphs are parts of one, which has no labels of its own: where one entry could belong
+            to the only node or to the graph, it belongs to the node.
     """
 
     def __init__(self, exclude_keys: Iterable[str] = (), one_graph: bool = False) -> None:
@@ -200,9 +200,8 @@ class SchemaBuilder:
         self._data_class = self._data_class or type(sample)
         if isinstance(sample, HeteroData) != issubclass(self._data_class, HeteroData):
             raise TypeError(
-                "Homogeneous and heterogeneous graphs cannot share a batch (got "
-                f"{self._data_class.__name__} first and {type(sample).__name__} at position "
-                f"{self._num_seen}). Make one dataset of each."
+                f"Homogeneous and heterogeneous graphs cannot share a batch (got {self._data_class.__name__} "
+                f"first and {type(sample).__name__} at position {self._num_seen}). Make one dataset of each."
             )
         self._num_seen += 1
         counts = counts_of(sample)
@@ -278,16 +277,16 @@ def _check_attribute(sample: Data, name: str, value: Any) -> None:
         )
     if name == "edge_index" and (value.dim() != 2 or value.size(0) != 2):
         raise ValueError(
-            f"'edge_index' should have the shape [2, num_edges] (got {list(value.shape)}). If each of its rows is an "
-            "edge, transpose it: edge_index.t()."
+            f"'edge_index' should have the shape [2, num_edges] (got {list(value.shape)}). If each of its "
+            "rows is an edge, transpose it: edge_index.t()."
         )
     if _names_nodes(isinstance(sample, HeteroData), name) and (
         value.is_floating_point() or value.is_complex() or value.dtype == torch.bool
     ):
         raise ValueError(
-            f"The attribute '{name}' numbers nodes, as its name says to PyG, and so should hold whole numbers (got "
-            f"{value.dtype}). Convert it with .long(), give it a name without 'index' if it numbers no nodes, or "
-            f"leave it out with exclude_keys=['{name}']."
+            f"The attribute '{name}' numbers nodes, as its name says to PyG, and so should hold whole "
+            f"numbers (got {value.dtype}). Convert it with .long(), give it a name without 'index' if it "
+            f"numbers no nodes, or leave it out with exclude_keys=['{name}']."
         )
 
 
@@ -329,8 +328,8 @@ class _Seen:
         if level == GRAPH and len(self.lengths) > 1:
             raise ValueError(
                 f"The attribute '{self.name}' belongs to neither the nodes, the edges nor the graph: it has "
-                f"between {min(self.lengths)} and {max(self.lengths)} entries, and so no fixed size. "
-                f"Leave it out with exclude_keys=['{self.name}']."
+                f"between {min(self.lengths)} and {max(self.lengths)} entries, and so no fixed size. Leave "
+                f"it out with exclude_keys=['{self.name}']."
             )
         shape = (0, *self.shape) if self.dim is None else self.shape
         shape = (*shape[:dim], 0, *shape[dim + 1 :])
@@ -349,7 +348,7 @@ class _Seen:
         return level
 
 
-# -- the table -------------------------------------------------------------------------------------------------
+# -- the table -----------------------------------------------------------------------------------------------
 
 
 class Picked(NamedTuple):
@@ -437,9 +436,9 @@ class GraphTable(NamedTuple):
                     edge = int(wrong.nonzero()[0])
                     graph = int(torch.searchsorted(counts.cumsum(0), edge, right=True))
                     raise ValueError(
-                        f"An edge of graph {int(self.ids[graph])} leads to node {int(ends[edge])}, but the graph has "
-                        f"only {int(self.counts[group][graph])} {kind_of(group)}, numbered from 0. Correct its "
-                        "edge_index or its num_nodes."
+                        f"An edge of graph {int(self.ids[graph])} leads to node {int(ends[edge])}, but the "
+                        f"graph has only {int(self.counts[group][graph])} {kind_of(group)}, numbered from 0. "
+                        "Correct its edge_index or its num_nodes."
                     )
 
     @classmethod
@@ -473,7 +472,7 @@ def graph_rows(field: Field, places: Tensor) -> Tensor:
     return (places.unsqueeze(1) * field.rows + torch.arange(field.rows)).reshape(-1)
 
 
-# -- graphs read one by one ------------------------------------------------------------------------------------
+# -- graphs read one by one ----------------------------------------------------------------------------------
 
 
 def _check_types(samples: Sequence[Data], schema: Schema, ids: Tensor) -> None:
@@ -530,9 +529,8 @@ def _part(field: Field, sample: Data, store: BaseStorage, name: int, length: int
     if tuple(value.shape) != field.padded_shape(length):
         raise ValueError(
             f"The {field.level} attribute '{field.name}' should have shape "
-            f"{list(field.padded_shape(length))} "
-            f"(got {list(value.shape)} in graph {name}). Give it one entry per {field.level}, or "
-            f"leave it out with exclude_keys=['{field.name}']."
+            f"{list(field.padded_shape(length))} (got {list(value.shape)} in graph {name}). Give it one "
+            f"entry per {field.level}, or leave it out with exclude_keys=['{field.name}']."
         )
     return value
 
@@ -540,8 +538,8 @@ def _part(field: Field, sample: Data, store: BaseStorage, name: int, length: int
 def _value(field: Field, name: int, store: BaseStorage | None) -> Any:
     if store is None or field.name not in store:
         raise ValueError(
-            f"Graph {name} has no attribute '{field.name}', which others of the dataset have. Add "
-            f"it in a transform, or leave it out with exclude_keys=['{field.name}']."
+            f"Graph {name} has no attribute '{field.name}', which others of the dataset have. Add it in a "
+            f"transform, or leave it out with exclude_keys=['{field.name}']."
         )
     return store[field.name]
 
@@ -588,7 +586,7 @@ def _steps(field: Field, samples: Sequence[Data]) -> Tensor:
     return torch.stack([step.expand(width) for step in steps])
 
 
-# -- graphs that already lie end to end ------------------------------------------------------------------------
+# -- graphs that already lie end to end ----------------------------------------------------------------------
 
 
 def table_of_dataset(dataset: Any, exclude_keys: Iterable[str] = ()) -> GraphTable | None:
@@ -676,7 +674,7 @@ def _is_regular(schema: Schema, slices: dict[Any, Any], places: Tensor, starts: 
     return True
 
 
-# -- reading a dataset -----------------------------------------------------------------------------------------
+# -- reading a dataset ---------------------------------------------------------------------------------------
 
 
 class Graphs(NamedTuple):
@@ -732,13 +730,13 @@ def check_dataset(dataset: Any) -> None:
     is_sequence = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
     if not is_sequence or isinstance(dataset, (dict, IterableDataset)):
         raise TypeError(
-            f"A dataset should be a sequence of graphs, with a length and numbered from 0 (got "
+            "A dataset should be a sequence of graphs, with a length and numbered from 0 (got "
             f"{type(dataset).__name__}). Make a list of its graphs."
         )
     if isinstance(dataset, (Data, HeteroData)):
         raise TypeError(
-            f"A dataset should be a sequence of graphs (got one {type(dataset).__name__}). Put it into a list; "
-            "for parts of one large graph, use FixedSizeNeighborLoader or FixedSizeClusterLoader."
+            f"A dataset should be a sequence of graphs (got one {type(dataset).__name__}). Put it into a "
+            "list; for parts of one large graph, use FixedSizeNeighborLoader or FixedSizeClusterLoader."
         )
     if len(dataset) == 0:
         raise ValueError("The dataset is empty (got 0 graphs): at least one graph is needed.")

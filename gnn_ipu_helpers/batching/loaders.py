@@ -157,8 +157,8 @@ class PlannedLoader(poptorch.DataLoader):
         for name in kwargs:
             if name not in known:
                 raise TypeError(
-                    f"{type(self).__name__} has no argument '{name}'.{nearest(name, known)} It takes those of "
-                    "poptorch.DataLoader as well."
+                    f"{type(self).__name__} has no argument '{name}'.{nearest(name, known)} It takes those "
+                    "of poptorch.DataLoader as well."
                 )
 
     def __iter__(self) -> Iterator[Any]:
@@ -172,7 +172,7 @@ class PlannedLoader(poptorch.DataLoader):
         return self._made_elsewhere(super().__iter__(), run)
 
     def _made_elsewhere(self, batches: Iterator[Any], run: _Run) -> Iterator[Any]:
-        """The batches that workers make, which may have taken all items before the first batch is asked for."""
+        """The batches of workers, which may have taken all items before the first batch is asked for."""
         yield from batches
 
     def _made_here(self, items: Iterator[list[Any]], run: _Run) -> Iterator[Any]:
@@ -205,8 +205,9 @@ def _shared_generator(options: Any) -> torch.Generator:
     seed = getattr(options, "random_seed", None)
     if seed is None:
         raise ValueError(
-            "Shuffling over several processes needs the same order in each of them: call options.randomSeed(seed) "
-            "with the same seed everywhere, or pass generator=torch.Generator().manual_seed(seed)."
+            "Shuffling over several processes needs the same order in each of them: call "
+            "options.randomSeed(seed) with the same seed everywhere, or pass "
+            "generator=torch.Generator().manual_seed(seed)."
         )
     return torch.Generator().manual_seed(seed)
 
@@ -258,8 +259,8 @@ class _GivenBatches:
     ) -> None:
         if not hasattr(batch_sampler, "__iter__") or iter(batch_sampler) is batch_sampler:
             raise TypeError(
-                "batch_sampler should give the positions of the graphs of each batch, anew in every epoch (got "
-                f"{type(batch_sampler).__name__}). Make a list of it."
+                "batch_sampler should give the positions of the graphs of each batch, anew in every epoch "
+                f"(got {type(batch_sampler).__name__}). Make a list of it."
             )
         self._batch_sampler, self._num_graphs = batch_sampler, num_graphs
         self._check_batches = check_batches
@@ -333,7 +334,7 @@ class _Epochs(Sampler):
         return len(plan.sizes) // (self.num_mini_batches * self._processes[1])
 
     def begin(self) -> _Run:
-        """Begins an epoch, of which the next iterator gives the items. It runs while anybody holds the result."""
+        """Begins an epoch, which the next iterator goes through; it runs while anybody holds the result."""
         self._running = None
         plan = self.last = self._current()
         self._upcoming = None
@@ -377,7 +378,7 @@ class _Epochs(Sampler):
             warnings.warn(f"{number} graphs are {what} in this epoch: they {why}.", stacklevel=2)
 
 
-# -- batches of one fixed size ---------------------------------------------------------------------------------
+# -- batches of one fixed size -------------------------------------------------------------------------------
 
 
 class FixedSizeDataLoader(PlannedLoader):
@@ -427,9 +428,9 @@ class FixedSizeDataLoader(PlannedLoader):
         check_options(fixed_size_options, may_be_none=True)
         if fixed_size_options is not None and batch_size not in (None, fixed_size_options.num_graphs):
             raise ValueError(
-                f"batch_size={batch_size} does not match fixed_size_options.num_graphs="
-                f"{fixed_size_options.num_graphs}: both count the graphs of a batch, including the padding graph. "
-                "Give the same number, or leave out batch_size."
+                f"batch_size={batch_size} does not match "
+                f"fixed_size_options.num_graphs={fixed_size_options.num_graphs}: both count the graphs of a "
+                "batch, including the padding graph. Give the same number, or leave out batch_size."
             )
         self.fixed_size_strategy = FixedSizeStrategy(fixed_size_strategy)
         self.over_size_strategy = OverSizeStrategy(over_size_strategy)
@@ -494,7 +495,8 @@ def tell_left_out(schema: Schema, options: FixedSizeOptions) -> None:
         _told_left_out.add(names)
         # Not a warning: nothing is wrong, and it comes but once.
         logging.getLogger(__name__).warning(
-            "The batches leave out %s, which are not tensors. To keep one, give it a value for padding graphs in "
+            "The batches leave out %s, which are not tensors. To keep one, give it a value for padding "
+            "graphs in "
             "FixedSizeOptions(pad_graph_defaults={...}); to do without this notice, give exclude_keys=%s.",
             ", ".join(map(repr, names)),
             list(names),
@@ -601,15 +603,15 @@ class _FixedSizeSource(BatchSource):
                 transform = getattr(source, "transform", None)
                 cause = "the dataset" if transform is None else f"the dataset's transform, {transform},"
                 raise ValueError(
-                    f"Graph {graph} had {int(counts[graph])} {kind_of(group)} when the batches were planned and has "
-                    f"{int(table.counts[group][at])} now: {cause} gives it another size every time that it is read, "
-                    "and its batch no longer fits. Let that happen once, as a pre_transform, or give "
-                    "fixed_size_options with room for the largest and trim what exceeds it with "
-                    "OverSizeStrategy.TrimNodesAndEdges."
+                    f"Graph {graph} had {int(counts[graph])} {kind_of(group)} when the batches were planned "
+                    f"and has {int(table.counts[group][at])} now: {cause} gives it another size every time "
+                    "that it is read, and its batch no longer fits. Let that happen once, as a "
+                    "pre_transform, or give fixed_size_options with room for the largest and trim what "
+                    "exceeds it with OverSizeStrategy.TrimNodesAndEdges."
                 )
 
 
-# -- ordinary batches ------------------------------------------------------------------------------------------
+# -- ordinary batches ----------------------------------------------------------------------------------------
 
 
 class DataLoader(PlannedLoader):

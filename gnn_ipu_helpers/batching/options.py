@@ -1,4 +1,4 @@
-"""The fixed size of a batch, how graphs are put together to fill it, and what happens to those that do not fit."""
+"""The fixed size of a batch, how graphs are put together to fill it, and what becomes of those too large."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class _Choice(Enum):
     def _missing_(cls, value: object) -> None:
         names = [member.name for member in cls]
         raise ValueError(
-            f"{value!r} is not a valid {cls.__name__}.{nearest(str(value).split('.')[-1], names)} "
-            f"Give one of {', '.join(f'{cls.__name__}.{name}' for name in names)}."
+            f"{value!r} is not a valid {cls.__name__}.{nearest(str(value).split('.')[-1], names)} Give one "
+            f"of {', '.join(f'{cls.__name__}.{name}' for name in names)}."
         )
 
 
@@ -102,11 +102,11 @@ class FixedSizeOptions:
         graph_pad_value: Value of the padding in graph attributes (default 0.0).
         pad_graph_defaults: What attributes that are not tensors get in a padding graph, by attribute name.
             Only the non-tensor attributes named here are part of a batch.
-        pad_positions: A distance, for models that measure distances between nodes. By default every padding edge
-            is a loop and every padding node lies at the same point, and at a distance of zero a square root has
-            an infinite gradient and `1 / distance` no value. With it, the padding nodes lie that far apart on a
-            line in the attribute `pos`, and a padding edge joins two of them; at least two nodes of each type are
-            then padding. Choose more than the model's cutoff radius.
+        pad_positions: A distance, for models that measure distances between nodes. By default every padding
+            edge is a loop and every padding node lies at the same point, and at a distance of zero a square
+            root has an infinite gradient and `1 / distance` no value. With it, the padding nodes lie that far
+            apart on a line in the attribute `pos`, and a padding edge joins two of them; at least two nodes
+            of each type are then padding. Choose more than the model's cutoff radius.
 
     Example:
         >>> options = FixedSizeOptions(num_nodes=100, num_edges=200, num_graphs=10)
@@ -185,8 +185,8 @@ class FixedSizeOptions:
             )
         if key not in counts:
             raise ValueError(
-                f"FixedSizeOptions has no {argument} for the {kind} type {key!r} (got {list(counts)}). "
-                f"Add it, or give one number for all {kind} types."
+                f"FixedSizeOptions has no {argument} for the {kind} type {key!r} (got {list(counts)}). Add "
+                f"it, or give one number for all {kind} types."
             )
         return counts[key]
 
@@ -195,8 +195,8 @@ class FixedSizeOptions:
 
         Args:
             group: What is counted.
-            keep_edge: Whether one edge is padding too. Padding nodes need none, but PopTorch Geometric keeps one
-                when it packs.
+            keep_edge: Whether one edge is padding too. Padding nodes need none, but PopTorch Geometric keeps
+                one when it packs.
         """
         reserved = {NODE: self.num_reserved_nodes, EDGE: int(keep_edge), GRAPH: 1}
         return max(self.budget(group) - reserved[group[0]], 0)
@@ -214,8 +214,8 @@ class FixedSizeOptions:
             fits = _is_finite(value) and value == int(value) and limits.min <= value <= limits.max
         if not fits:
             raise ValueError(
-                f"{level}_pad_value={value!r} does not fit the attribute '{field.name}', which holds {dtype}. "
-                f"Choose another value, convert the attribute in a transform, or leave it out with "
+                f"{level}_pad_value={value!r} does not fit the attribute '{field.name}', which holds "
+                f"{dtype}. Choose another value, convert the attribute in a transform, or leave it out with "
                 f"exclude_keys=['{field.name}']."
             )
         return value
@@ -257,8 +257,8 @@ class FixedSizeOptions:
 
         Args:
             loader: Yields `Data`, `HeteroData` or batches of them.
-            sample_limit: How many batches to look at. A loader that has fewer is gone through again, as long as
-                that shows batches of other sizes.
+            sample_limit: How many batches to look at. A loader that has fewer is gone through again, as long
+                as that shows batches of other sizes.
             padding: What the padding is made of: `node_pad_value`, `pad_positions` …
         """
         if sample_limit < 1:
@@ -301,8 +301,8 @@ class FixedSizeOptions:
         """
         if (num_nodes is None) == (num_graphs is None):
             raise ValueError(
-                "for_packing needs the wished size of a batch either as num_nodes or as num_graphs "
-                f"(got num_nodes={num_nodes!r}, num_graphs={num_graphs!r})."
+                "for_packing needs the wished size of a batch either as num_nodes or as num_graphs (got "
+                f"num_nodes={num_nodes!r}, num_graphs={num_graphs!r})."
             )
         return cls.for_packing_sizes(read_graphs(dataset).counts, num_nodes, num_graphs, **padding)
 
@@ -353,13 +353,12 @@ class FixedSizeOptions:
     def __repr__(self) -> str:
         positions = "" if self.pad_positions is None else f", pad_positions={self.pad_positions}"
         return (
-            f"{type(self).__name__}("
-            f"num_nodes={self.num_nodes} (At least one node reserved for padding), "
+            f"{type(self).__name__}(num_nodes={self.num_nodes} (At least one node reserved for padding), "
             f"num_edges={self.num_edges} (At least one edge reserved for padding), "
             f"num_graphs={self.num_graphs} (At least one graph reserved for padding), "
             f"node_pad_value={self.node_pad_value}, edge_pad_value={self.edge_pad_value}, "
-            f"graph_pad_value={self.graph_pad_value}, pad_graph_defaults={self.pad_graph_defaults}"
-            f"{positions}{self._explanation})"
+            f"graph_pad_value={self.graph_pad_value}, "
+            f"pad_graph_defaults={self.pad_graph_defaults}{positions}{self._explanation})"
         )
 
 

@@ -26,8 +26,8 @@ _FEW_GRAPHS = 2_000
 # This many rounds at the end are enough to even out the packs; all before them deal graphs out as they come.
 _MATCHED_ROUNDS = 20
 
-# What share of the rounds at least deals graphs out in the order given, and how many packs more than the fewest
-# possible are filled. From the fairest to the most frugal.
+# What share of the rounds at least deals graphs out in the order given, and how many packs more than the
+# fewest possible are filled. From the fairest to the most frugal.
 _FEW = tuple((share, more) for share in (0.5, 0.25, *[0.1] * 10) for more in (0, 1))
 
 # A plan is good enough within this factor of the fewest possible packs, or with one pack more; where graphs
@@ -35,8 +35,8 @@ _FEW = tuple((share, more) for share in (0.5, 0.25, *[0.1] * 10) for more in (0,
 _GOOD_ENOUGH = 1.005
 _EARNEST_ATTEMPTS = 6
 
-# Exchanges: how many packs are looked at in a round, how many rounds there are at most, and after how many rounds
-# without any exchange it is given up.
+# Exchanges: how many packs are looked at in a round, how many rounds there are at most, and after how many
+# rounds without any exchange it is given up.
 _PACKS_AT_ONCE = 1_000
 _MOST_ROUNDS = 600
 _IDLE_ROUNDS = 30
@@ -224,7 +224,7 @@ class _Packs:
             open_packs = np.flatnonzero((self._free @ weight > 1e-9) & (slots < members.shape[1] - 1))
             packs = rng.permutation(open_packs)[:_PACKS_AT_ONCE]
             left = rng.permutation(left)
-            # One left-over graph for each pack, or two: those are the ones that make the left-over graphs fewer.
+            # One left-over graph for each pack, or two, which makes the left-over ones fewer.
             if round_ % 2 and len(left) > 1:
                 offers = left[: len(left) // 2 * 2].reshape(-1, 2)
             else:
@@ -307,7 +307,7 @@ def _main_direction(points: np.ndarray) -> np.ndarray:
     return np.linalg.eigh(centred.T @ centred)[1][:, -1]
 
 
-# -- choosing the budgets --------------------------------------------------------------------------------------
+# -- choosing the budgets ------------------------------------------------------------------------------------
 
 
 class Choice(NamedTuple):

@@ -99,7 +99,7 @@ class ClusterData(torch_geometric.loader.ClusterData):
             raise ValueError(
                 f"The partition saved in 'save_dir' is of another graph, of {saved.node_perm.numel()} nodes "
                 f"and {saved.edge_perm.numel()} edges; this one has {data.num_nodes} and {data.num_edges}. "
-                f"Remove the file or choose another 'save_dir'."
+                "Remove the file or choose another 'save_dir'."
             )
         return super()._permute_data(data, saved)
 

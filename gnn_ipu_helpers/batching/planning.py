@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Union
+from typing import Any, Dict, Iterator, NamedTuple, Sequence, Union
 
 import numpy as np
 import torch
@@ -121,11 +121,11 @@ def without_misfits(plan: Plan, budgets: Budgets) -> Plan:
 def stream_pack(order: Tensor, budgets: Budgets) -> Plan:
     """Graphs in the given order, a new batch as soon as the next one no longer fits.
 
-    As in PopTorch Geometric, it does not fit either if it would leave a padding graph without a node or an edge;
-    unless it is alone.
+    As in PopTorch Geometric, it does not fit either if it would leave a padding graph without a node or an
+    edge; unless it is alone.
     """
     nodes, edges = (torch.tensor([group[0] == level for group in budgets.groups]) for level in (NODE, EDGE))
-    # Each limit: on the nodes and edges of each type, and on the graphs; and on what is left for padding graphs.
+    # Limits on the nodes and edges of each type, on the graphs, and on what is left for padding graphs.
     limits = [*budgets.room.tolist(), budgets.num_graphs]
     columns = [*budgets.sizes[order].unbind(1), torch.ones(len(order), dtype=torch.long)]
     for kind in (nodes, edges):
@@ -150,8 +150,8 @@ def pack(order: Tensor, budgets: Budgets, thorough: bool = False) -> Plan:
     Args:
         order: The graphs.
         budgets: Their sizes and the room of a pack.
-        thorough: Look for the fewest packs. For an order that is not shuffled, in which it does not matter that
-            graphs meet the same others every time.
+        thorough: Look for the fewest packs. For an order that is not shuffled, in which it does not matter
+            that graphs meet the same others every time.
     """
     if len(order) == 0:
         return Plan(order, [])
@@ -203,16 +203,17 @@ Limit = Union[None, int, Dict[Any, int]]
 class PackSampler(Sampler):
     """Plans batches under limits on nodes, edges and graphs at once, for PyG's own `DataLoader`.
 
-    The batches are full as `FixedSizeStrategy.Pack` makes them, but without any padding. All of them are known
-    before an epoch begins, so that the loader has a length, which may differ a little from epoch to epoch.
+    The batches are full as `FixedSizeStrategy.Pack` makes them, but without any padding. All of them are
+    known before an epoch begins, so that the loader has a length, which may differ a little from epoch to
+    epoch.
 
     Args:
         dataset: The graphs. Their sizes are read once, from the slices of an in-memory dataset.
         num_nodes: The most nodes of a batch; a dictionary for the nodes of each type.
         num_edges: The most edges of a batch; a dictionary for the edges of each type.
         num_graphs: The most graphs of a batch.
-        shuffle: A new order, and so new batches, every epoch. Without it, the batches are the fewest that can be
-            found and the same every time.
+        shuffle: A new order, and so new batches, every epoch. Without it, the batches are the fewest that can
+            be found and the same every time.
         seed: Decides the orders of all epochs.
         over_size_strategy: What happens to graphs that do not fit alone: `Error` or `Skip`.
         num_replicas: How many processes share each epoch, in equal numbers of batches.
@@ -246,7 +247,8 @@ class PackSampler(Sampler):
         strategy = OverSizeStrategy(over_size_strategy)
         if strategy.trims:
             raise ValueError(
-                f"PackSampler leaves graphs whole: over_size_strategy should be Error or Skip (got {strategy})."
+                "PackSampler leaves graphs whole: over_size_strategy should be Error or Skip (got "
+                f"{strategy})."
             )
         counts = read_graphs(dataset).counts
         self._budgets = _limits(counts, {NODE: num_nodes, EDGE: num_edges}, num_graphs)
@@ -283,7 +285,7 @@ class PackSampler(Sampler):
         """The number of batches of the running epoch, or of the next one if none is running."""
         return len((self._running or self._current()).sizes) // self._processes[1]
 
-    def __iter__(self) -> Iterator[List[int]]:
+    def __iter__(self) -> Iterator[list[int]]:
         plan = self._running = self._current()
         if self._shuffle:
             self.set_epoch(self._epoch + 1)

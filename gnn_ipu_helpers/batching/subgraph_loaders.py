@@ -141,16 +141,17 @@ class SubgraphSource(BatchSource):
         return with_report(self.finish(batch, sample), trimmed)
 
     def _check_fit(self, table: GraphTable) -> None:
-        """Raises if the subgraph has more nodes or edges than fit, after trimming as far as that is allowed."""
+        """Raises if the subgraph does not fit, after trimming as far as that is allowed."""
         for group, counts in table.counts.items():
             count, room = int(counts[0]), self.collator.options.room(group)
             if count > room:
                 name, budget = f"num_{group[0]}s", self.collator.options.budget(group)
                 raise ValueError(
                     f"Subgraph {int(table.ids[0])} of the epoch, with {count} {kind_of(group)} does not fit: "
-                    f"{name}={budget} leaves room for {room}. Raise {name} to at least {count + budget - room}, "
-                    f"take fewer {self.contents}, or choose another over_size_strategy: "
-                    "OverSizeStrategy.TrimNodesAndEdges cuts subgraphs down, Skip leaves them out."
+                    f"{name}={budget} leaves room for {room}. Raise {name} to at least "
+                    f"{count + budget - room}, take fewer {self.contents}, or choose another "
+                    "over_size_strategy: OverSizeStrategy.TrimNodesAndEdges cuts subgraphs down, Skip leaves "
+                    "them out."
                 )
 
 
@@ -245,7 +246,7 @@ def _for_graph(options: FixedSizeOptions, data: Data | HeteroData) -> FixedSizeO
     return copy.copy(options).to_hetero(data.node_types, data.edge_types)
 
 
-# -- neighbourhoods of seeds -----------------------------------------------------------------------------------
+# -- neighbourhoods of seeds ---------------------------------------------------------------------------------
 
 
 def neighbor_loader(
@@ -279,8 +280,8 @@ def neighbor_loader(
         for name in ("time_attr", "weight_attr"):
             if kwargs.get(name) is not None:
                 raise NotImplementedError(
-                    f"Sampling by '{name}' needs 'pyg-lib', which is not installed. "
-                    f"Leave out '{name}' to sample uniformly, or install 'pyg-lib'."
+                    f"Sampling by '{name}' needs 'pyg-lib', which is not installed. Leave out '{name}' to "
+                    "sample uniformly, or install 'pyg-lib'."
                 )
         kwargs["neighbor_sampler"] = VectorisedNeighborSampler(
             data,
@@ -322,8 +323,8 @@ class FixedSizeNeighborLoader(FixedSizeSubgraphLoader):
         over_size_strategy: What to do with samples that are too large.
         add_pad_masks: Add `nodes_mask`, `edges_mask` and `graphs_mask`, True where real.
         options: A `poptorch.Options`: how many mini-batches make up a combined batch.
-        kwargs: `exclude_keys`, arguments of PyG's `NeighborLoader` that are about sampling, such as `replace`,
-            and of `poptorch.DataLoader`, such as `shuffle` or `num_workers`.
+        kwargs: `exclude_keys`, arguments of PyG's `NeighborLoader` that are about sampling, such as
+            `replace`, and of `poptorch.DataLoader`, such as `shuffle` or `num_workers`.
 
     Example:
         >>> data = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1], [1, 2]]))
@@ -346,8 +347,8 @@ class FixedSizeNeighborLoader(FixedSizeSubgraphLoader):
     ) -> None:
         if kwargs.get("disjoint"):
             raise ValueError(
-                "A fixed-size batch holds one subgraph around all its seeds: 'disjoint' cannot be True. "
-                "Use 'neighbor_loader' for a subgraph of each seed."
+                "A fixed-size batch holds one subgraph around all its seeds: 'disjoint' cannot be True. Use "
+                "'neighbor_loader' for a subgraph of each seed."
             )
         sampling = {name: kwargs.pop(name) for name in _SAMPLING_ARGUMENTS if name in kwargs}
         samples = neighbor_loader(data, num_neighbors, input_nodes, batch_size=batch_size, **sampling)
@@ -400,8 +401,8 @@ class _Neighbourhoods(SubgraphSource):
     def sample(self, items: list[int], seed: int) -> Data | HeteroData:
         if len(items) > self._batch_size:
             raise ValueError(
-                f"A mini-batch of {len(items)} seeds has no room: batch_size={self._batch_size}. "
-                f"Raise batch_size to the most seeds that 'batch_sampler' gives."
+                f"A mini-batch of {len(items)} seeds has no room: batch_size={self._batch_size}. Raise "
+                "batch_size to the most seeds that 'batch_sampler' gives."
             )
         if self._sampler is not None:
             self._sampler.generator = torch.Generator().manual_seed(seed)
@@ -436,9 +437,9 @@ class _Neighbourhoods(SubgraphSource):
         room, budget = options.room(group), options.budget(group)
         if room < self._batch_size:
             raise ValueError(
-                f"batch_size={self._batch_size} seeds do not fit a batch: num_nodes={budget} leaves room for {room} "
-                f"beside padding. Raise num_nodes to at least {self._batch_size + budget - room}, or take a smaller "
-                "batch_size."
+                f"batch_size={self._batch_size} seeds do not fit a batch: num_nodes={budget} leaves room for "
+                f"{room} beside padding. Raise num_nodes to at least {self._batch_size + budget - room}, or "
+                "take a smaller batch_size."
             )
 
     def finish(self, batch: Batch, sample: Data | HeteroData) -> Batch:
@@ -474,7 +475,7 @@ def _sample_schema(whole: Data | HeteroData, sample: Data | HeteroData) -> Schem
 
 
 class _WholeGraph:
-    """A graph whose samples copy nothing: their structure, and which rows of the graph's attributes they take.
+    """A graph whose samples copy nothing: they know which rows of its attributes they take.
 
     Args:
         data: The graph.
@@ -565,13 +566,13 @@ def _check_input_nodes(data: Data | HeteroData, input_nodes: Any) -> None:
         nodes = _as_index_tensor(nodes)
     if nodes.dtype == torch.bool and nodes.shape != (num_nodes,):
         raise ValueError(
-            f"A mask as 'input_nodes' needs one entry for each of the {num_nodes} nodes{where} "
-            f"(got shape {list(nodes.shape)})."
+            f"A mask as 'input_nodes' needs one entry for each of the {num_nodes} nodes{where} (got shape "
+            f"{list(nodes.shape)})."
         )
     if nodes.dtype not in (torch.bool, torch.int64, torch.int32) or nodes.dim() != 1:
         raise TypeError(
-            f"'input_nodes' needs to be a mask or node indices in one dimension "
-            f"(got {nodes.dtype} of shape {list(nodes.shape)})."
+            f"'input_nodes' needs to be a mask or node indices in one dimension (got {nodes.dtype} of shape "
+            f"{list(nodes.shape)})."
         )
     if nodes.numel() == 0 or (nodes.dtype == torch.bool and not bool(nodes.any())):
         raise ValueError(f"'input_nodes' selects no node{where}: nothing to sample. Select at least one.")
@@ -583,8 +584,8 @@ def _split_hetero_input(data: HeteroData, input_nodes: Any) -> tuple[str, Any]:
     pair = (input_nodes, None) if isinstance(input_nodes, str) else input_nodes
     if not isinstance(pair, (tuple, list)) or len(pair) != 2 or pair[0] not in data.node_types:
         raise ValueError(
-            f"'input_nodes' of a heterogeneous graph needs to be a node type or (type, indices or mask), "
-            f"with a type out of {data.node_types} (got {_short(input_nodes)})."
+            "'input_nodes' of a heterogeneous graph needs to be a node type or (type, indices or mask), with "
+            f"a type out of {data.node_types} (got {_short(input_nodes)})."
         )
     return pair[0], pair[1]
 
@@ -603,7 +604,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-# -- clusters --------------------------------------------------------------------------------------------------
+# -- clusters ------------------------------------------------------------------------------------------------
 
 
 class FixedSizeClusterLoader(FixedSizeSubgraphLoader):
@@ -635,8 +636,8 @@ class FixedSizeClusterLoader(FixedSizeSubgraphLoader):
     ) -> None:
         if not isinstance(cluster_data, ClusterData):
             raise TypeError(
-                f"'cluster_data' needs to be a partitioned graph (got {type(cluster_data).__name__}). "
-                f"Make one with 'partition(data, num_parts)'."
+                f"'cluster_data' needs to be a partitioned graph (got {type(cluster_data).__name__}). Make "
+                "one with 'partition(data, num_parts)'."
             )
         fixed_size_options = _for_graph(fixed_size_options, cluster_data.data)
         source = _Clusters(cluster_data)
@@ -648,8 +649,8 @@ class FixedSizeClusterLoader(FixedSizeSubgraphLoader):
 class _Clusters(SubgraphSource):
     """Clusters, merged as PyG's `ClusterLoader` does it.
 
-    PyG's own code fails on clusters without edges, and leaves edge attributes whole whose name does not say what
-    they are; here the graph before its partition tells that.
+    PyG's own code fails on clusters without edges, and leaves edge attributes whole whose name does not say
+    what they are; here the graph before its partition tells that.
     """
 
     contents = "clusters"

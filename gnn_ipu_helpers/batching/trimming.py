@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from .graphs import EDGE, GRAPH, NODE, Group, GraphTable, Schema, end_points, infer_schema, kind_of, spans
+from .graphs import EDGE, GRAPH, NODE, GraphTable, Group, Schema, end_points, infer_schema, kind_of, spans
 from .options import FixedSizeOptions, OverSizeStrategy
 
 
@@ -165,8 +165,9 @@ def _refuse_foreign_numbers(table: GraphTable) -> None:
         # PyG moves what is called 'batch' by its own largest value, which has to do with neither.
         if shift is None or "batch" not in field.name:
             raise ValueError(
-                f"Nodes and edges cannot be dropped from graphs with the attribute '{field.name}', which refers to "
-                f"nodes or edges. Leave it out with exclude_keys=['{field.name}'], or raise num_nodes and num_edges."
+                f"Nodes and edges cannot be dropped from graphs with the attribute '{field.name}', which "
+                f"refers to nodes or edges. Leave it out with exclude_keys=['{field.name}'], or raise "
+                "num_nodes and num_edges."
             )
 
 
@@ -187,15 +188,15 @@ def _rows_named(table: GraphTable, position: int) -> list[tuple[Group, Tensor]]:
     for group, side, shape in sides:
         if ((side < 0) | (side >= table.counts[group][graph].view(shape))).any():
             raise ValueError(
-                f"Nodes cannot be dropped from graphs whose attribute '{field.name}' refers to {kind_of(group)} that "
-                f"they do not have (got values from {int(side.min())} to {int(side.max())}). Correct it, or leave it "
-                f"out with exclude_keys=['{field.name}']."
+                f"Nodes cannot be dropped from graphs whose attribute '{field.name}' refers to "
+                f"{kind_of(group)} that they do not have (got values from {int(side.min())} to "
+                f"{int(side.max())}). Correct it, or leave it out with exclude_keys=['{field.name}']."
             )
     return [(group, side + table.starts[group][graph].view(shape)) for group, side, shape in sides]
 
 
 def _named_nodes(table: GraphTable) -> dict[Group, Tensor]:
-    """The rows of the nodes that graph-level attributes refer to: dropping them would leave nothing to name."""
+    """The rows of the nodes that graph-level attributes refer to, which therefore have to stay."""
     named: dict[Group, list[Tensor]] = {}
     for position in table.shifts:
         if table.schema.fields[position].level == GRAPH and table.shifts[position] is None:
@@ -230,10 +231,10 @@ def _keep_nodes(
         num_staying = len(keep) - len(candidates)
         others = ", and what attributes of the graphs refer to" if group in named else ""
         raise ValueError(
-            f"Trimming cannot make the batch fit: of its {len(keep)} {kind_of(group)}, {num_staying} "
-            f"have to stay (one of each graph, and the seeds{others}), but "
-            f"num_nodes={options.budget(group)} leaves room for {options.room(group)}. Raise "
-            f"num_nodes to at least {num_staying + options.num_reserved_nodes} or make smaller batches."
+            f"Trimming cannot make the batch fit: of its {len(keep)} {kind_of(group)}, {num_staying} have to "
+            f"stay (one of each graph, and the seeds{others}), but num_nodes={options.budget(group)} leaves "
+            f"room for {options.room(group)}. Raise num_nodes to at least "
+            f"{num_staying + options.num_reserved_nodes} or make smaller batches."
         )
     keep[_choose(candidates, excess, generator)] = False
     return keep

@@ -1,4 +1,4 @@
-"""Padding that harms no geometry: no distance is zero, and models of distances train as on the graphs alone."""
+"""Padding that harms no geometry: no distance is zero, and models train as on the graphs alone."""
 
 import pytest
 import torch
@@ -43,7 +43,9 @@ def test_padding_edges_join_two_nodes_that_lie_apart(molecules, strategy):
 
 def test_real_graphs_are_those_of_the_default_batch(molecules):
     options = [FixedSizeOptions(90, 200, 5, pad_positions=distance) for distance in (None, 10.0)]
-    plain, apart = (collate_fixed_size(molecules[:4], each, exclude_keys=["name", "smiles"]) for each in options)
+    plain, apart = (
+        collate_fixed_size(molecules[:4], each, exclude_keys=["name", "smiles"]) for each in options
+    )
     for name in ("x", "z", "edge_attr", "y", "batch", "ptr", "nodes_mask", "edges_mask"):
         assert torch.equal(plain[name], apart[name])
     assert torch.equal(plain.pos[plain.nodes_mask], apart.pos[apart.nodes_mask])
@@ -55,7 +57,9 @@ def test_real_graphs_are_those_of_the_default_batch(molecules):
 def test_by_default_padding_is_that_of_poptorch_geometric(molecules):
     kept = {"exclude_keys": ["name", "smiles"]}
     batch = collate_fixed_size(molecules[:4], FixedSizeOptions(90, 200, 5), **kept)
-    assert_same_batch(batch, collate_fixed_size(molecules[:4], FixedSizeOptions(90, 200, 5, pad_positions=None), **kept))
+    assert_same_batch(
+        batch, collate_fixed_size(molecules[:4], FixedSizeOptions(90, 200, 5, pad_positions=None), **kept)
+    )
     assert not batch.pos[~batch.nodes_mask].any()
 
 
@@ -133,7 +137,9 @@ def test_nodes_of_different_types_lie_apart_too():
         data[node_type].pos = torch.rand(3, 3)
     data["a", "to", "b"].edge_index = torch.zeros(2, 2).long()
     data["a", "to", "a"].edge_index = torch.zeros(2, 2).long()
-    options = FixedSizeOptions({"a": 8, "b": 5}, {("a", "to", "b"): 4, ("a", "to", "a"): 4}, 3, pad_positions=2.0)
+    options = FixedSizeOptions(
+        {"a": 8, "b": 5}, {("a", "to", "b"): 4, ("a", "to", "a"): 4}, 3, pad_positions=2.0
+    )
     batch = collate_fixed_size([data], options)
     for source, relation, target in data.edge_types:
         store = batch[source, relation, target]
@@ -145,7 +151,10 @@ def test_nodes_of_different_types_lie_apart_too():
     ("options", "message"),
     [
         ({"num_nodes": 9, "pad_positions": 0}, r"pad_positions should be a distance larger than 0.*got 0\)"),
-        ({"num_nodes": 2, "pad_positions": 1.0}, r"at least 3 \(one real and, with pad_positions, two padding"),
+        (
+            {"num_nodes": 2, "pad_positions": 1.0},
+            r"at least 3 \(one real and, with pad_positions, two padding",
+        ),
     ],
 )
 def test_distances_that_make_no_sense_are_refused(options, message):

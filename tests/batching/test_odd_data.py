@@ -1,4 +1,4 @@
-"""Datasets that are out of the ordinary: they work, or one sentence names the attribute and what to do about it."""
+"""Datasets out of the ordinary: they work, or one sentence names the attribute and what to do about it."""
 
 import logging
 import warnings
@@ -44,7 +44,9 @@ def test_graphs_without_edges_can_be_batched(strategy, options):
         points(),
         fixed_size_options=options,
         fixed_size_strategy=strategy,
-        over_size_strategy=SKIP if options and strategy == FixedSizeStrategy.PadToMax else OverSizeStrategy.Error,
+        over_size_strategy=SKIP
+        if options and strategy == FixedSizeStrategy.PadToMax
+        else OverSizeStrategy.Error,
         **size,
     )
     with warnings.catch_warnings():
@@ -102,7 +104,9 @@ class Pairs(Data):
 
 
 def test_numbers_that_only_the_class_understands_forbid_trimming():
-    data = Pairs(x=torch.ones(9, 1), edge_index=torch.zeros(2, 6).long(), pair_of_edges=torch.tensor([[5, 2]]))
+    data = Pairs(
+        x=torch.ones(9, 1), edge_index=torch.zeros(2, 6).long(), pair_of_edges=torch.tensor([[5, 2]])
+    )
     with pytest.raises(ValueError, match=r"'pair_of_edges', which refers to nodes or edges. Leave it out"):
         trim(data, FixedSizeOptions(20, 3), OverSizeStrategy.TrimEdges)
     assert trim(data, FixedSizeOptions(20, 6), BOTH)[0] is data
@@ -111,7 +115,9 @@ def test_numbers_that_only_the_class_understands_forbid_trimming():
 def test_a_number_of_a_node_that_is_not_there_forbids_trimming():
     data = graph(9, 12, names=("x",))
     data.root_index = torch.tensor([30])
-    with pytest.raises(ValueError, match=r"'root_index' refers to nodes that they do not have .*from 30 to 30"):
+    with pytest.raises(
+        ValueError, match=r"'root_index' refers to nodes that they do not have .*from 30 to 30"
+    ):
         trim(data, FixedSizeOptions(6, 99), BOTH)
 
 
@@ -131,8 +137,16 @@ def with_attribute(**attributes):
         ({"edge_index": torch.zeros(4, 2).long()}, {}, r"\[2, num_edges\] \(got \[4, \d\]\).*transpose it"),
         ({"w": torch.ones(3, requires_grad=True)}, {}, r"'w' requires a gradient.*\.detach\(\)"),
         ({"z": torch.ones(3).byte()}, {"node_pad_value": -1}, r"node_pad_value=-1 does not fit .*'z'.*uint8"),
-        ({"z": torch.ones(3).long()}, {"node_pad_value": 0.5}, r"node_pad_value=0.5 does not fit .*'z'.*int64"),
-        ({"h": torch.ones(3).half()}, {"node_pad_value": 1e6}, r"node_pad_value=1000000.0 does not fit .*'h'"),
+        (
+            {"z": torch.ones(3).long()},
+            {"node_pad_value": 0.5},
+            r"node_pad_value=0.5 does not fit .*'z'.*int64",
+        ),
+        (
+            {"h": torch.ones(3).half()},
+            {"node_pad_value": 1e6},
+            r"node_pad_value=1000000.0 does not fit .*'h'",
+        ),
         ({"nodes_mask": torch.ones(3).bool()}, {}, r"'nodes_mask', which is the name .*add_pad_masks=False"),
     ],
 )
@@ -151,7 +165,9 @@ def test_attributes_that_no_batch_can_hold_as_they_are_meant_are_named(kind, att
 )
 @pytest.mark.parametrize("kind", [list, InMemory])
 def test_attributes_of_every_dtype_are_padded(dtype, kind):
-    graphs = with_attribute(value=torch.ones(3, 2).to(dtype), e=torch.ones(4).to(dtype), g=torch.ones(1, 2).to(dtype))
+    graphs = with_attribute(
+        value=torch.ones(3, 2).to(dtype), e=torch.ones(4).to(dtype), g=torch.ones(1, 2).to(dtype)
+    )
     options = FixedSizeOptions(8, 9, 3, node_pad_value=1, edge_pad_value=0, graph_pad_value=1)
     (batch,) = FixedSizeDataLoader(kind(graphs), fixed_size_options=options)
     assert batch.value.dtype == batch.e.dtype == batch.g.dtype == dtype
@@ -191,7 +207,9 @@ class Endless(IterableDataset):
         yield graph(3, 2)
 
 
-@pytest.mark.parametrize("dataset", [Endless(), {0: graph(3, 2)}, iter([graph(3, 2)])], ids=["stream", "dict", "iter"])
+@pytest.mark.parametrize(
+    "dataset", [Endless(), {0: graph(3, 2)}, iter([graph(3, 2)])], ids=["stream", "dict", "iter"]
+)
 @pytest.mark.parametrize("loader", [FixedSizeDataLoader, DataLoader])
 def test_what_is_no_sequence_of_graphs_is_refused(dataset, loader):
     with pytest.raises(TypeError, match=r"a sequence of graphs, with a length .*Make a list of its graphs"):
@@ -231,7 +249,9 @@ def test_a_batch_sampler_may_give_positions_in_any_form(kind):
         def __iter__(self):
             return iter([kind([2, 0]), kind([1])])
 
-    loader = FixedSizeDataLoader([graph(at + 1, 2, names=("x",)) for at in range(3)], 3, batch_sampler=Batches())
+    loader = FixedSizeDataLoader(
+        [graph(at + 1, 2, names=("x",)) for at in range(3)], 3, batch_sampler=Batches()
+    )
     assert [int(batch.nodes_mask.sum()) for batch in loader] == [4, 2]
 
 
@@ -278,8 +298,13 @@ def grow(data):
 def test_a_transform_that_changes_sizes_after_planning_is_named(strategy):
     grow.times = 0
     dataset = InMemory([graph(3, 2, names=("x",))] * 6, transform=grow)
-    loader = FixedSizeDataLoader(dataset, fixed_size_options=FixedSizeOptions(11, 20, 4), fixed_size_strategy=strategy)
-    with pytest.raises(ValueError, match=r"(?s)Graph \d had \d nodes when .* has \d+ now: the dataset's transform, <function grow"):
+    loader = FixedSizeDataLoader(
+        dataset, fixed_size_options=FixedSizeOptions(11, 20, 4), fixed_size_strategy=strategy
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"(?s)Graph \d had \d nodes when .* has \d+ now: the dataset's transform, <function grow",
+    ):
         list(loader)
 
 
@@ -310,7 +335,11 @@ def test_a_sample_limit_that_shows_nothing_is_refused(limit):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"fixed_size_strategy": "pack"}, ValueError, r"Did you mean 'Pack'\? Give one of FixedSizeStrategy.PadToMax"),
+        (
+            {"fixed_size_strategy": "pack"},
+            ValueError,
+            r"Did you mean 'Pack'\? Give one of FixedSizeStrategy.PadToMax",
+        ),
         ({"over_size_strategy": "TrimNode"}, ValueError, r"Did you mean 'TrimNodes'\?"),
         ({"batchsize": 3}, TypeError, r"no argument 'batchsize'. Did you mean 'batch_size'\?"),
         ({"num_worker": 1}, TypeError, r"no argument 'num_worker'. Did you mean 'num_workers'\?"),
@@ -335,7 +364,9 @@ def large(num_nodes=20, num_edges=60, **attributes):
 def test_clusters_of_isolated_nodes_can_be_loaded(num_edges):
     data = large(8, num_edges, node=torch.arange(8))
     loader = FixedSizeClusterLoader(partition(data, 4), FixedSizeOptions(9, 9))
-    assert sorted(node for batch in loader for node in batch.node[batch.nodes_mask].tolist()) == list(range(8))
+    assert sorted(node for batch in loader for node in batch.node[batch.nodes_mask].tolist()) == list(
+        range(8)
+    )
 
 
 def test_edge_attributes_of_clusters_are_found_whatever_their_name():
@@ -378,7 +409,9 @@ def test_the_error_of_a_neighbour_loader_advises_what_it_has():
     loader = FixedSizeNeighborLoader(
         large(), [5, 5], None, 3, FixedSizeOptions(6, 99), over_size_strategy=OverSizeStrategy.Error
     )
-    with pytest.raises(ValueError, match=r"Raise num_nodes to at least \d+, take fewer seeds or neighbours") as caught:
+    with pytest.raises(
+        ValueError, match=r"Raise num_nodes to at least \d+, take fewer seeds or neighbours"
+    ) as caught:
         list(loader)
     assert "Pack" not in str(caught.value)
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from gnn_ipu_helpers import datasets, efficiency, poptorch
 from gnn_ipu_helpers.batching import FixedSizeDataLoader, FixedSizeOptions, FixedSizeStrategy
+from gnn_ipu_helpers.batching.graphs import EDGE, NODE, read_graphs
 from gnn_ipu_helpers.batching.packing import assign_packs, fewest_packs
 from gnn_ipu_helpers.batching.planning import Budgets, Plan, combined, pack, pad_to_max, stream_pack
-from gnn_ipu_helpers.batching.graphs import EDGE, NODE, read_graphs
 
 from .graphs import graph, hetero_graph, real_dataset
 

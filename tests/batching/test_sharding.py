@@ -1,4 +1,4 @@
-"""Several processes: equal, disjoint shares of one epoch, the same with and without workers, for every loader."""
+"""Several processes: equal, disjoint shares of an epoch, the same with and without workers; and planned packs."""
 
 import gc
 import sys
@@ -173,7 +173,12 @@ def test_the_seed_of_the_options_is_common_to_all_processes():
 def test_a_refused_argument_leaves_nothing_behind_that_fails_when_it_is_deleted(monkeypatch):
     failed = []
     monkeypatch.setattr(sys, "unraisablehook", failed.append)
-    for arguments in ({"batch_size": 1}, {"fixed_size_options": 3}, {"batchsize": 3}, {"shuffle": True, "sampler": [1]}):
+    for arguments in (
+        {"batch_size": 1},
+        {"fixed_size_options": 3},
+        {"batchsize": 3},
+        {"shuffle": True, "sampler": [1]},
+    ):
         with pytest.raises((TypeError, ValueError)):
             FixedSizeDataLoader(molecules(5), **arguments)
     with pytest.raises(TypeError):
@@ -224,7 +229,9 @@ def test_the_length_while_an_epoch_runs_is_its_own():
 
 def test_packs_can_be_shared_among_replicas():
     dataset = molecules(33)
-    shares = [PackSampler(dataset, num_nodes=40, shuffle=True, num_replicas=3, rank=rank) for rank in range(3)]
+    shares = [
+        PackSampler(dataset, num_nodes=40, shuffle=True, num_replicas=3, rank=rank) for rank in range(3)
+    ]
     assert len({len(share) for share in shares}) == 1
     assert sorted(graph for share in shares for batch in share for graph in batch) == list(range(33))
 
@@ -244,7 +251,10 @@ def test_one_number_limits_all_types_together_and_a_dictionary_each():
     ("arguments", "message"),
     [
         ({}, "at least one limit"),
-        ({"num_nodes": 5}, r"Graph 3 with 6 nodes does not fit: num_nodes=5 .* Raise num_nodes to at least 6"),
+        (
+            {"num_nodes": 5},
+            r"Graph 3 with 6 nodes does not fit: num_nodes=5 .* Raise num_nodes to at least 6",
+        ),
         ({"num_nodes": 1, "over_size_strategy": 1}, "All 9 graphs would be skipped"),
         ({"num_nodes": 20, "over_size_strategy": 4}, "should be Error or Skip"),
         ({"num_nodes": 20, "rank": 1}, r"rank should lie between 0 and .*got 1\)"),
