@@ -442,7 +442,7 @@ class _Target:
         self._dtype = None if field.dtype is None else torch.empty(0, dtype=self._bits).numpy().dtype
         self._padding = None
         if field.dtype is not None:
-            self._padding = torch.tensor(pad_value, dtype=field.dtype).view(self._bits).numpy()
+            self._padding = torch.zeros((), dtype=field.dtype).fill_(pad_value).view(self._bits).numpy()
         self._positions = None
         if options.pad_positions is not None and field.name == "pos" and field.level == NODE:
             self._positions = self._on_a_line(schema, options)

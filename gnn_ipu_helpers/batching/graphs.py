@@ -1,4 +1,4 @@
-"""The graphs of a dataset laid end to end: their attributes, at which level each is, and where each graph lies.
+"""The graphs of a dataset laid end to end: their attributes, the level of each, and where each graph lies.
 
 Everything else in this package works on a `GraphTable`: one column for each attribute and, for each graph,
 where its part of the columns starts. PyG's in-memory datasets already lie like that and are taken as they

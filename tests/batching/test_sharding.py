@@ -1,4 +1,4 @@
-"""Several processes: equal, disjoint shares of an epoch, the same with and without workers; and planned packs."""
+"""Several processes: equal, disjoint shares of an epoch, with and without workers; and packs for PyG."""
 
 import gc
 import sys
