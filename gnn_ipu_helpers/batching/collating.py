@@ -413,17 +413,11 @@ def _order(name: str) -> tuple[int, str]:
 
 
 class _Gather(NamedTuple):
-    """From where one attribute of several batches comes.
+    """From where one attribute of several batches comes."""
 
-    Args:
-        column: All values; an array of NumPy's, whose gathers of short rows are twice as fast as torch's.
-        rows: The rows of all batches, one after another, `[R]`.
-        bounds: Where the rows of each batch begin and end, `[M + 1]`.
-    """
-
-    column: Any
-    rows: Any
-    bounds: list[int]
+    column: Any  # all values, as NumPy's: its gathers of short rows are twice as fast
+    rows: Any  # of all batches, one after another, [R]
+    bounds: list[int]  # where the rows of each batch begin, [M + 1]
 
 
 class _Target:

@@ -34,25 +34,15 @@ _PROGRESS_FROM = 10_000
 
 
 class Field(NamedTuple):
-    """One attribute of the graphs.
+    """One attribute of the graphs."""
 
-    Args:
-        store: The store that holds it.
-        name: The attribute's name.
-        level: `"node"`, `"edge"` or `"graph"`.
-        dim: The dimension along which the graphs are put one after another.
-        shape: Its shape in a graph, with 0 at `dim`.
-        dtype: Its dtype; None for an attribute that is not a tensor.
-        rows: How many entries along `dim` every graph has (graph level only).
-    """
-
-    store: StoreKey
-    name: str
-    level: str
-    dim: int = 0
-    shape: tuple[int, ...] = (0,)
-    dtype: torch.dtype | None = None
-    rows: int = 1
+    store: StoreKey  # the store that holds it
+    name: str  # of the attribute
+    level: str  # "node", "edge" or "graph"
+    dim: int = 0  # along which the graphs are put one after another
+    shape: tuple[int, ...] = (0,)  # in a graph, with 0 at `dim`
+    dtype: torch.dtype | None = None  # None for an attribute that is not a tensor
+    rows: int = 1  # entries of every graph along `dim` (graph level only)
 
     @property
     def group(self) -> Group:
@@ -65,21 +55,13 @@ class Field(NamedTuple):
 
 
 class Schema(NamedTuple):
-    """The attributes of a dataset's graphs, in the order in which the graphs hold them.
+    """The attributes of a dataset's graphs, in the order in which the graphs hold them."""
 
-    Args:
-        data_class: The class of the graphs.
-        node_types: Keys of the stores that hold nodes.
-        edge_types: Keys of the stores that hold edges.
-        fields: The attributes.
-        stating_num_nodes: Keys of the stores that state their number of nodes as an attribute.
-    """
-
-    data_class: type
-    node_types: tuple[StoreKey, ...]
-    edge_types: tuple[StoreKey, ...]
-    fields: tuple[Field, ...]
-    stating_num_nodes: tuple[StoreKey, ...] = ()
+    data_class: type  # of the graphs
+    node_types: tuple[StoreKey, ...]  # keys of the stores that hold nodes
+    edge_types: tuple[StoreKey, ...]  # keys of the stores that hold edges
+    fields: tuple[Field, ...]  # the attributes
+    stating_num_nodes: tuple[StoreKey, ...] = ()  # stores with a `num_nodes` of their own
 
     @property
     def is_hetero(self) -> bool:
@@ -352,15 +334,10 @@ class _Seen:
 
 
 class Picked(NamedTuple):
-    """Some rows of a column, which are only copied when a batch is filled.
+    """Some rows of a column, which are only copied when a batch is filled."""
 
-    Args:
-        column: All rows, along dimension 0.
-        rows: Which of them are meant, `[R]`.
-    """
-
-    column: Tensor
-    rows: Tensor
+    column: Tensor  # all rows, along dimension 0
+    rows: Tensor  # which of them are meant, [R]
 
     def index_select(self, dim: int, rows: Tensor) -> Picked:
         """Some of these rows, given by their positions among them."""
@@ -678,17 +655,11 @@ def _is_regular(schema: Schema, slices: dict[Any, Any], places: Tensor, starts: 
 
 
 class Graphs(NamedTuple):
-    """What is known of a dataset's graphs before any batch is made.
+    """What is known of a dataset's graphs before any batch is made."""
 
-    Args:
-        schema: Their attributes.
-        counts: For each node and edge type the number in each graph that was looked at, `[G]`.
-        table: All graphs laid end to end; None if they have to be read one by one.
-    """
-
-    schema: Schema
-    counts: dict[Group, Tensor]
-    table: GraphTable | None
+    schema: Schema  # their attributes
+    counts: dict[Group, Tensor]  # of each type in each graph that was looked at, [G]
+    table: GraphTable | None  # None if they have to be read one by one
 
 
 def read_graphs(

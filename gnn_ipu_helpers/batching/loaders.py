@@ -120,12 +120,14 @@ class PlannedLoader(poptorch.DataLoader):
         processes = (options.Distributed.processId, options.Distributed.numProcesses)
         if processes[1] > 1 and shuffle and generator is None:
             self._generator = _shared_generator(options)
-        if batch_sampler is not None:
-            plans = _GivenBatches(batch_sampler, len(source), check_batches)
-        else:
-            order = _Order(len(source), shuffle, self._generator) if sampler is None else sampler
-            plans = _PlannedBatches(order, make_plan, len(source), any_order)
-        self._epochs = _Epochs(plans, source, num_mini_batches(options), drop_last, processes)
+        self._make_plan, self._check_batches = make_plan, check_batches
+        self._shuffle, self._given_order, self._given_batches = shuffle, sampler, batch_sampler
+        same_sizes = None
+        if any_order and batch_sampler is None:
+            same_sizes = make_plan(torch.arange(len(source if sampler is None else sampler)))
+        self._epochs = _Epochs(
+            self._draw_plan, same_sizes, source, num_mini_batches(options), drop_last, processes
+        )
         # Without workers and the like, torch's own iterator would only add to the time that a batch takes.
         self._is_simple = num_workers == 0 and not any(kwargs.get(name) for name in ("pin_memory", "mode"))
         super().__init__(
@@ -149,6 +151,11 @@ class PlannedLoader(poptorch.DataLoader):
             )
         if batch_sampler is not None and (shuffle or sampler is not None):
             raise ValueError("batch_sampler decides about all batches: leave out shuffle and sampler.")
+        if batch_sampler is not None and getattr(batch_sampler, "__next__", None) is not None:
+            raise TypeError(
+                "batch_sampler should give the positions of the graphs of each batch, anew in every epoch "
+                f"(got {type(batch_sampler).__name__}). Make a list of it."
+            )
         if sampler is not None and shuffle:
             raise ValueError("A sampler decides about the order: leave out shuffle (got shuffle=True).")
         known = set()
@@ -160,6 +167,19 @@ class PlannedLoader(poptorch.DataLoader):
                     f"{type(self).__name__} has no argument '{name}'.{nearest(name, known)} It takes those "
                     "of poptorch.DataLoader as well."
                 )
+
+    def _draw_plan(self) -> Plan:
+        """The mini-batches of the next epoch."""
+        num_graphs = len(self._source)
+        if self._given_batches is not None:
+            batches = [_positions(batch, num_graphs, "batch_sampler") for batch in self._given_batches]
+            if not batches:
+                raise ValueError("batch_sampler gives no batches: at least one is needed.")
+            plan = Plan(torch.cat(batches), [len(batch) for batch in batches])
+            return plan if self._check_batches is None else self._check_batches(plan)
+        if self._given_order is not None:
+            return self._make_plan(_positions(list(self._given_order), num_graphs, "sampler"))
+        return self._make_plan(_drawn_order(num_graphs, self._shuffle, self._generator))
 
     def __iter__(self) -> Iterator[Any]:
         # Torch draws a seed each time that it starts workers, but not for workers that persist. One draw for
@@ -212,70 +232,13 @@ def _shared_generator(options: Any) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-class _Order:
-    """The order of an epoch: as it is, or drawn just as torch's `RandomSampler` draws it."""
-
-    def __init__(self, length: int, shuffle: bool, generator: torch.Generator | None) -> None:
-        self._length, self._shuffle, self._generator = length, shuffle, generator
-
-    def __len__(self) -> int:
-        return self._length
-
-    def draw(self) -> Tensor:
-        """The positions of all graphs, `[G]`."""
-        if not self._shuffle:
-            return torch.arange(self._length)
-        generator = self._generator
-        if generator is None:
-            generator = torch.Generator().manual_seed(int(torch.empty((), dtype=torch.int64).random_()))
-        return torch.randperm(self._length, generator=generator)
-
-
-class _PlannedBatches:
-    """Plans the batches of one epoch after another, for graphs in the order of a sampler."""
-
-    def __init__(
-        self, sampler: Any, make_plan: Callable[[Tensor], Plan], num_graphs: int, any_order: bool
-    ) -> None:
-        self._sampler, self._make_plan, self._num_graphs = sampler, make_plan, num_graphs
-        self._any_order = any_order
-
-    def draw(self) -> Plan:
-        """The mini-batches of the next epoch."""
-        if isinstance(self._sampler, _Order):
-            return self._make_plan(self._sampler.draw())
-        return self._make_plan(_positions(list(self._sampler), self._num_graphs, "sampler"))
-
-    def without_drawing(self) -> Plan | None:
-        """Mini-batches of the same sizes, if an order need not be drawn for that."""
-        return self._make_plan(torch.arange(len(self._sampler))) if self._any_order else None
-
-
-class _GivenBatches:
-    """The mini-batches that a batch sampler gives."""
-
-    def __init__(
-        self, batch_sampler: Any, num_graphs: int, check_batches: Callable[[Plan], Plan] | None
-    ) -> None:
-        if not hasattr(batch_sampler, "__iter__") or iter(batch_sampler) is batch_sampler:
-            raise TypeError(
-                "batch_sampler should give the positions of the graphs of each batch, anew in every epoch "
-                f"(got {type(batch_sampler).__name__}). Make a list of it."
-            )
-        self._batch_sampler, self._num_graphs = batch_sampler, num_graphs
-        self._check_batches = check_batches
-
-    def draw(self) -> Plan:
-        """The mini-batches of the next epoch."""
-        batches = [_positions(batch, self._num_graphs, "batch_sampler") for batch in self._batch_sampler]
-        if not batches:
-            raise ValueError("batch_sampler gives no batches: at least one is needed.")
-        plan = Plan(torch.cat(batches), [len(batch) for batch in batches])
-        return plan if self._check_batches is None else self._check_batches(plan)
-
-    def without_drawing(self) -> None:
-        """What a batch sampler gives is not known before."""
-        return
+def _drawn_order(num_graphs: int, shuffle: bool, generator: torch.Generator | None) -> Tensor:
+    """The positions of all graphs, `[G]`: as they are, or drawn as torch's `RandomSampler` draws them."""
+    if not shuffle:
+        return torch.arange(num_graphs)
+    if generator is None:
+        generator = torch.Generator().manual_seed(int(torch.empty((), dtype=torch.int64).random_()))
+    return torch.randperm(num_graphs, generator=generator)
 
 
 def _positions(given: Any, num_graphs: int, argument: str) -> Tensor:
@@ -314,13 +277,14 @@ class _Epochs(Sampler):
 
     def __init__(
         self,
-        plans: _PlannedBatches | _GivenBatches,
+        draw_plan: Callable[[], Plan],
+        same_sizes: Plan | None,
         source: BatchSource,
         num_mini_batches: int,
         drop_last: bool,
         processes: tuple[int, int],
     ) -> None:
-        self._plans, self._source = plans, source
+        self._draw_plan, self._same_sizes, self._source = draw_plan, same_sizes, source
         self.num_mini_batches, self._drop_last, self._processes = num_mini_batches, drop_last, processes
         self.last: Plan | None = None
         self._upcoming: Plan | None = None
@@ -329,8 +293,7 @@ class _Epochs(Sampler):
         self._told: set[str] = set()
 
     def __len__(self) -> int:
-        plan = self._plans.without_drawing()
-        plan = self._current() if plan is None else self._combined(plan)
+        plan = self._current() if self._same_sizes is None else self._combined(self._same_sizes)
         return len(plan.sizes) // (self.num_mini_batches * self._processes[1])
 
     def begin(self) -> _Run:
@@ -359,7 +322,7 @@ class _Epochs(Sampler):
         if running is not None:
             return running.plan
         if self._upcoming is None:
-            self._upcoming = self._combined(self._plans.draw())
+            self._upcoming = self._combined(self._draw_plan())
             self._tell("skipped", self._upcoming.skipped, "do not fit into the fixed size")
             self._tell(
                 "left out",

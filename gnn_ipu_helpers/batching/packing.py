@@ -311,17 +311,11 @@ def _main_direction(points: np.ndarray) -> np.ndarray:
 
 
 class Choice(NamedTuple):
-    """Budgets for real graphs, without padding.
+    """Budgets for real graphs, without padding."""
 
-    Args:
-        room: Nodes or edges of each type.
-        num_graphs: Graphs.
-        explanation: Why these.
-    """
-
-    room: dict[Group, int]
-    num_graphs: int
-    explanation: str
+    room: dict[Group, int]  # nodes or edges of each type
+    num_graphs: int  # graphs
+    explanation: str  # why these
 
 
 def choose_budgets(

@@ -15,19 +15,12 @@ from .packing import assign_packs
 
 
 class Plan(NamedTuple):
-    """The mini-batches of an epoch.
+    """The mini-batches of an epoch."""
 
-    Args:
-        graphs: The graphs in the order in which they come, `[R]`.
-        sizes: How many of them each mini-batch takes.
-        skipped: Graphs left out because they do not fit.
-        left_out: Graphs left out because too few remained for a combined batch.
-    """
-
-    graphs: Tensor
-    sizes: list[int]
-    skipped: int = 0
-    left_out: int = 0
+    graphs: Tensor  # in the order in which they come, [R]
+    sizes: list[int]  # how many of them each mini-batch takes
+    skipped: int = 0  # graphs that do not fit
+    left_out: int = 0  # graphs too few for a combined batch
 
     def mini_batches(self) -> list[Tensor]:
         """The graphs of each mini-batch."""
@@ -45,19 +38,12 @@ def share(batches: Sequence[Any], process: int, num_processes: int, num_mini_bat
 
 
 class Budgets(NamedTuple):
-    """The sizes of graphs beside the room that a batch has for them. D node and edge types, G graphs.
+    """The sizes of graphs beside the room that a batch has for them. D node and edge types, G graphs."""
 
-    Args:
-        groups: The node and edge types.
-        sizes: Nodes or edges of each graph and type, `[G, D]`.
-        room: The most of each type that fits into a batch, `[D]`.
-        num_graphs: The most real graphs that fit into a batch.
-    """
-
-    groups: list[Group]
-    sizes: Tensor
-    room: Tensor
-    num_graphs: int
+    groups: list[Group]  # node and edge types
+    sizes: Tensor  # of each graph and type, [G, D]
+    room: Tensor  # the most of each type that fits into a batch, [D]
+    num_graphs: int  # the most real graphs in a batch
 
     @classmethod
     def of(cls, counts: dict[Group, Tensor], options: FixedSizeOptions, keep_edge: bool) -> Budgets:

@@ -58,17 +58,11 @@ _STRUCTURE = ("edge_index", *_IDS.values())
 
 
 class _Request(NamedTuple):
-    """One mini-batch to be made.
+    """One mini-batch to be made."""
 
-    Args:
-        number: Its number in the epoch.
-        seed: Decides everything random about it, so that it does not matter which worker makes it.
-        items: Positions of the items it is made of.
-    """
-
-    number: int
-    seed: int
-    items: Tensor
+    number: int  # in the epoch
+    seed: int  # decides everything random, so that it does not matter which worker makes it
+    items: Tensor  # positions of what it is made of
 
 
 class _Incomplete(NamedTuple):
