@@ -8,7 +8,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from ..porting import StaticGraphError, static_compile
-from .compilers import compile_graph, compiler_name
+from .compiler import compile_graph, compiler_name
 from .errors import Error
 from .losses import find_loss, graph_outputs, keep_marks_while_tracing, without_marks
 
