@@ -144,7 +144,7 @@ class SchNet(nn.Module):
         attributes = self.spread(weight)
         for block in self.blocks:
             h = h + block(h, edge_index, weight, attributes)
-        return F.mse_loss(gnn.global_add_pool(self.head(h), batch, size=GRAPHS).squeeze(1), y)
+        return F.mse_loss(gnn.global_mean_pool(self.head(h), batch, size=GRAPHS).squeeze(1), y)
 
     def arguments(self) -> tuple:
         """The tensors of one mini-batch."""

@@ -14,7 +14,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch_geometric.utils import scatter, softmax
 
 from gnn_ipu_helpers import poptorch_cpu as poptorch
-from gnn_ipu_helpers.poptorch_cpu import compiler, message_passing
+from gnn_ipu_helpers.poptorch_cpu import compiler, passes
 
 from .models import GCN
 from .side_by_side import assert_same_weights, assert_trains_like_eager
@@ -89,7 +89,7 @@ def _rewritten(function, *arguments):
     with_gradients = make_fx(function, tracing_mode="fake")(*arguments)
     functional = torch.func.functionalize(with_gradients)
     traced = make_fx(functional, select_decomp_table(), tracing_mode="fake")(*arguments)
-    message_passing.rewrite(traced.graph)
+    passes.rewrite(traced.graph)
     traced.graph.lint()
     traced.recompile()
     return traced

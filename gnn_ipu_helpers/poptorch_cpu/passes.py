@@ -1,15 +1,15 @@
-"""Message passing in a compiled graph: sums over neighbours in sorted order, without atomics.
+"""What is changed in a graph before inductor compiles it: sums over neighbours, and matrix products.
 
 PyTorch adds messages to their targets one by one (`scatter_add`, and `index_put` in the backward pass of a
 gather). Compiled, that is a loop of scalar additions, atomic ones as soon as there are two threads. All shapes
-are static here, and all layers share their edges. So the graph is rewritten: every index is sorted once per
-mini-batch, for all layers and for both passes, and a sum over neighbours becomes one call of the kernel behind
+are static here, and all layers share their edges. So every index is sorted once per mini-batch, for all layers
+and for both passes, and a sum over neighbours becomes one call of the kernel behind
 `torch.nn.functional.embedding_bag`, which reads the rows of each target one after the other:
 
     sum(weight[e] * x[source[e]] for e with target[e] == n)
       = embedding_bag(x, source[order], start, per_sample_weights=weight[order])[n]
 
-Order of summation within a target stays that of the edges, so that results equal eager's.
+The messages of a target are added in the order of the edges, as in eager PyTorch.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ def rewrite(graph: Graph) -> None:
     _gather_by_rows(graph)
     _share_equal_nodes(graph)
     _sum_in_order(graph)
+    _choose_products(graph)
     graph.eliminate_dead_code()
 
 
@@ -234,6 +235,66 @@ def _is_gather(node: Any) -> bool:
         and _value(node.args[0]).dtype == torch.float32
         and _value(node.args[0]).numel() > 0
     )
+
+
+# Matrix products: which of two kernels is faster depends on the shape, by factors of up to seven.
+# Measured with torch 2.13 (MKL 2024.2, oneDNN 3.12), 2,304 to 4,864 rows and 4 to 1,433 columns.
+
+_NARROW = 50  # MKL is slow at results with fewer columns than this and more rows
+_LONG = 100  # oneDNN is faster at sums of more products than this
+_MANY_ROWS = 512  # below, a call of oneDNN takes longer to set up than to run
+
+_library = torch.library.Library("gnn_ipu_helpers", "DEF")
+_library.define("linear(Tensor x, Tensor weight, Tensor? bias) -> Tensor")
+
+
+@torch.library.impl(_library, "linear", "CPU")
+def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    # Under a name of our own: inductor takes oneDNN's to have constant weights.
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+
+
+@torch.library.register_fake("gnn_ipu_helpers::linear", lib=_library)
+def _linear_shape(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    return x.new_empty(x.shape[0], weight.shape[0])
+
+
+def _choose_products(graph: Graph) -> None:
+    """Give long and narrow products to oneDNN, and have narrow gradients of weights computed transposed."""
+    has_onednn = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    for node in list(graph.nodes):
+        if node.target is aten.mm.default:
+            bias, (left, right) = None, node.args
+        elif node.target is aten.addmm.default and not node.kwargs:
+            bias, left, right = node.args
+        else:
+            continue
+        value = _value(node)
+        if value.dtype != torch.float32 or value.device.type != "cpu" or value.numel() == 0:
+            continue
+        rows, columns = value.shape
+        if left.target is aten.permute.default:
+            if bias is None and 1 < columns < min(rows, _NARROW):
+                _replace(graph, node, lambda: _transposed_product(graph, left, right))
+        elif rows >= _MANY_ROWS and has_onednn and (bias is None or _value(bias).shape == (columns,)):
+            if 1 < columns < _NARROW or (columns > 1 and _value(left).shape[1] >= _LONG):
+                linear = torch.ops.gnn_ipu_helpers.linear.default
+                _replace(graph, node, lambda: _call(graph, linear, left, _swap(graph, right), bias))
+
+
+def _transposed_product(graph: Graph, left: Node, right: Node) -> Node:
+    swapped = _call(graph, aten.mm.default, _swap(graph, right), _swap(graph, left))
+    return _swap(graph, swapped)
+
+
+def _swap(graph: Graph, matrix: Node) -> Node:
+    """The matrix with rows and columns exchanged, undoing the exchange if it is one."""
+    if matrix.target is aten.permute.default and list(matrix.args[1]) == [1, 0]:
+        return matrix.args[0]
+    return _call(graph, aten.permute.default, matrix, [1, 0])
+
+
+# Nodes
 
 
 def _value(node: Node) -> torch.Tensor:
