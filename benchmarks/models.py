@@ -1,8 +1,8 @@
 """The models whose training step is measured, each with the tensors of one mini-batch.
 
 The batch of molecules has the size of a packed QM9 batch: 128 graphs of 18 atoms and 38 directed bonds, so
-2,304 nodes and 4,864 edges. Cora and IMDB stand for the node classifiers, with the sizes of the real data; all
-values are drawn here, so that no dataset is needed.
+2,304 nodes and 4,864 edges. Cora and IMDB stand for the node classifiers, with the sizes of the real data;
+all values are drawn here, so that no dataset is needed.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def work(kind: str, name: str, threads: int, pipe: Connection) -> None:
 
 
 def measure(name: str, threads: int, rounds: int = ROUNDS) -> dict[str, float]:
-    """Milliseconds of each kind, the ratio of eager to compiled with its quartiles, and seconds to compile."""
+    """Milliseconds of each kind, the ratio of eager to compiled with its quartiles, seconds to compile."""
     context = multiprocessing.get_context("spawn")
     pipes, processes = {}, []
     for kind in KINDS:

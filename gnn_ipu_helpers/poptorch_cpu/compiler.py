@@ -1,9 +1,9 @@
 """What turns the checked graph into something that runs: inductor, or the graph as it is.
 
 For training, inductor is given one graph with the forward and the backward pass, instead of the two that
-AOTAutograd would make of it. That is where most of the gain comes from. Nothing has to be kept from one pass for
-the other: AOTAutograd would keep the signs of a relu as bools, which inductor's C++ stores and loads slowly. And
-the passes share what belongs to the mini-batch, such as the order of its edges.
+AOTAutograd would make of it. Nothing has to be kept from one pass for the other: AOTAutograd would keep the
+signs of a relu as bools, which inductor's C++ stores and loads slowly. And both passes share what belongs to
+the mini-batch, such as the order of its edges. `passes` says what else is changed.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def compile_graph(name: str, graph_module: torch.fx.GraphModule, example_inputs:
         example_inputs: Its inputs, real or fake.
 
     Returns:
-        A function of the same inputs that returns the same outputs. `loss.backward()` sets the gradients of the
-        parameters; the gradient that it is called with must be ones.
+        A function of the same inputs that returns the same outputs. `loss.backward()` sets the gradients of
+        the parameters; the gradient that it is called with must be ones.
     """
     if name == "unfused":
         return torch._dynamo.lookup_backend("aot_eager")(graph_module, example_inputs)
@@ -111,7 +111,7 @@ def _own_passes() -> dict[str, Any]:
 def _forward_and_backward(
     graph_module: torch.fx.GraphModule, example_inputs: list
 ) -> tuple[torch.fx.GraphModule, list, list[int]]:
-    """One graph that returns outputs, loss and gradients; its inputs; and the places of those with gradients."""
+    """One graph that returns outputs, loss and gradients; its inputs; the places of those with gradients."""
     from torch._dispatch.python import enable_python_dispatcher
     from torch._guards import detect_fake_mode
     from torch.fx.experimental.proxy_tensor import make_fx
@@ -145,20 +145,27 @@ def _forward_and_backward(
 
 
 class _Step:
-    """Forward and backward pass in one call; `loss.backward()` hands out the gradients."""
+    """Forward and backward pass in one call.
+
+    Called like the graph it was made from, it returns outputs and loss; `loss.backward()` sets the gradients.
+    `run` gives the gradients right away, without autograd's part.
+    """
 
     def __init__(self, compiled: Callable, places: list[int]) -> None:
-        self._compiled, self._places = compiled, places
+        self._compiled = compiled
+        self.places = places  # of the inputs that have a gradient
+
+    def run(self, *inputs: Any) -> tuple[tuple, tuple]:
+        """Outputs and loss; and a gradient, or None, for the input at each of `places`."""
+        with torch.no_grad():
+            results = tuple(self._compiled(*inputs))
+        number = len(results) - len(self.places)
+        return results[:number], results[number:]
 
     def __call__(self, *inputs: Any) -> tuple:
-        with torch.no_grad():
-            results = self._compiled(*inputs)
-        number = len(results) - len(self._places)
-        gradients = list(results[number:])
-        loss = _WithGradients.apply(
-            results[number - 1], gradients, *[inputs[place] for place in self._places]
-        )
-        return (*results[: number - 1], loss)
+        (*outputs, loss), gradients = self.run(*inputs)
+        parameters = [inputs[place] for place in self.places]
+        return (*outputs, _WithGradients.apply(loss, list(gradients), *parameters))
 
 
 class _WithGradients(torch.autograd.Function):

@@ -1,9 +1,9 @@
 """What is changed in a graph before inductor compiles it: sums over neighbours, and matrix products.
 
 PyTorch adds messages to their targets one by one (`scatter_add`, and `index_put` in the backward pass of a
-gather). Compiled, that is a loop of scalar additions, atomic ones as soon as there are two threads. All shapes
-are static here, and all layers share their edges. So every index is sorted once per mini-batch, for all layers
-and for both passes, and a sum over neighbours becomes one call of the kernel behind
+gather). Compiled, that is a loop of scalar additions, atomic ones with two threads. All shapes are static
+here, and all layers share their edges. So every index is sorted once per mini-batch, for all layers and for
+both passes, and a sum over neighbours becomes one call of the kernel behind
 `torch.nn.functional.embedding_bag`, which reads the rows of each target one after the other:
 
     sum(weight[e] * x[source[e]] for e with target[e] == n)
@@ -15,7 +15,7 @@ The messages of a target are added in the order of the edges, as in eager PyTorc
 from __future__ import annotations
 
 import operator
-from typing import Any, Callable, Iterable
+from typing import Any, Callable
 
 import torch
 from torch.fx import Graph, Node
@@ -72,41 +72,41 @@ def _hashable(value: Any) -> Any:
 
 
 def _gather_by_rows(graph: Graph) -> None:
-    """Read whole rows where `gather` is given the same index for all columns, as in `scatter`'s backward pass."""
+    """Read whole rows where `gather` has one index for all columns, as in the backward pass of `scatter`."""
     for node in graph.find_nodes(op="call_function", target=aten.gather.default):
         source, dim, index = node.args[:3]
-        rows = _row_index(index)
-        if rows is not None and dim % max(_value(source).dim(), 1) == 0:
-            if _value(source).shape[1:] == _value(node).shape[1:] and rows is not index:
-                _replace(graph, node, lambda: _call(graph, aten.index.Tensor, source, [rows]))
+        rows = _row_index(index) if dim in (0, -_value(node).dim()) else None
+        if rows not in (None, index) and _value(source).shape[1:] == _value(node).shape[1:]:
+            with graph.inserting_before(node):
+                _replace(node, _call(graph, aten.index.Tensor, source, [rows]))
 
 
 def _row_index(index: Node) -> Node | None:
-    """The index `[E]` of which `index`, `[E, ...]`, repeats every entry over its row; None if it is no such index."""
+    """The index `[E]` of which `index`, `[E, ...]`, repeats each entry over a row; None if it is not so."""
     length = _value(index).shape[0] if _value(index).dim() else 0
     while index.op == "call_function" and index.target in _SHAPES_ONLY:
-        inner = index.args[0]
-        # An expansion keeps the rows: the [E, 1] or [E] inside has as many. Other steps keep all elements.
-        grows = _value(inner).numel() != _value(index).numel()
-        if grows and (_value(inner).dim() != _value(index).dim() or _value(inner).shape[0] != length):
+        before, after = _value(index.args[0]), _value(index)
+        # An expansion may add columns, not rows. Other steps keep all elements, one for each row.
+        if before.numel() != after.numel():
+            if before.dim() != after.dim() or before.shape[0] != length:
+                return None
+        elif after.numel() != length and before.shape != after.shape:
             return None
-        if not grows and _value(index).numel() != length and _value(inner).shape != _value(index).shape:
-            return None
-        index = inner
+        index = index.args[0]
     return index if _value(index).dim() == 1 and _value(index).shape[0] == length else None
 
 
 def _sum_in_order(graph: Graph) -> None:
+    """Sum messages in the order of their targets; the first sum with an index makes the order for all."""
     orders: dict[tuple[Node, int], _Order] = {}
     for node in list(graph.nodes):
         found = _as_sum(node)
-        if found is None:
-            continue
-        messages, index, size = found
-        key = (index, size)
-        if key not in orders:
-            orders[key] = _Order(graph, index, size)
-        _replace(graph, node, lambda: _summed(graph, node, messages, orders[key]))
+        if found is not None:
+            messages, index, size = found
+            with graph.inserting_before(node):
+                if (index, size) not in orders:
+                    orders[index, size] = _Order(graph, index, size)
+                _replace(node, _summed(graph, node, messages, orders[index, size]))
 
 
 def _as_sum(node: Node) -> tuple[Node, Node, int] | None:
@@ -142,24 +142,17 @@ def _is_full_of(node: Any, number: float) -> bool:
 
 
 class _Order:
-    """The edges sorted by target: nodes for `order [E]` and `start [size + 1]`, made right behind the index."""
+    """The edges sorted by target: nodes for `order` `[E]`, and `start` `[size + 1]` of each target in it."""
 
     def __init__(self, graph: Graph, index: Node, size: int) -> None:
         self._graph, self._picked = graph, {}
-        with graph.inserting_after(_last_placeholder(graph) if index.op == "placeholder" else index):
-            # Looking the index up in 0 ... size - 1 leaves it as it is, and raises where it is out of range.
-            counting = {"start": 0, "step": 1, "dtype": torch.int64, "device": torch.device("cpu")}
-            rows = _call(graph, prims.iota.default, size, **counting, requires_grad=False)
-            with graph.inserting_after(rows):
-                checked = _call(graph, aten.gather.default, rows, 0, index)
-            with graph.inserting_after(checked):
-                both = _call(graph, aten.sort.stable, checked, stable=True)
-            with graph.inserting_after(both):
-                in_order = _call(graph, operator.getitem, both, 0)
-            with graph.inserting_after(in_order):
-                self.order = _call(graph, operator.getitem, both, 1)
-            with graph.inserting_after(self.order):
-                self.start = _call(graph, aten._convert_indices_from_coo_to_csr.default, in_order, size)
+        # Looking the index up in 0 ... size - 1 leaves it as it is, and raises where it is out of range.
+        counting = {"start": 0, "step": 1, "dtype": torch.int64, "device": torch.device("cpu")}
+        rows = _call(graph, prims.iota.default, size, **counting, requires_grad=False)
+        both = _call(graph, aten.sort.stable, _call(graph, aten.gather.default, rows, 0, index), stable=True)
+        in_order = _call(graph, operator.getitem, both, 0)
+        self.order = _call(graph, operator.getitem, both, 1)
+        self.start = _call(graph, aten._convert_indices_from_coo_to_csr.default, in_order, size)
 
     def pick(self, values: Node) -> Node:
         """`values` `[E]`, one for each edge, in this order; once for all sums that need them."""
@@ -169,7 +162,7 @@ class _Order:
 
 
 def _summed(graph: Graph, node: Node, messages: Node, order: _Order) -> Node:
-    """The sum of the messages of each row, read from where the messages themselves are read if that is all."""
+    """The sum of the messages of each row; messages that are only gathered are not made at all."""
     shape = list(_value(node).shape)
     if _is_full_of(messages, 1):
         degree = _call(
@@ -273,18 +266,17 @@ def _choose_products(graph: Graph) -> None:
         if value.dtype != torch.float32 or value.device.type != "cpu" or value.numel() == 0:
             continue
         rows, columns = value.shape
-        if left.target is aten.permute.default:
-            if bias is None and 1 < columns < min(rows, _NARROW):
-                _replace(graph, node, lambda: _transposed_product(graph, left, right))
-        elif rows >= _MANY_ROWS and has_onednn and (bias is None or _value(bias).shape == (columns,)):
-            if 1 < columns < _NARROW or (columns > 1 and _value(left).shape[1] >= _LONG):
+        is_narrow, is_long = 1 < columns < _NARROW, columns > 1 and _value(left).shape[1] >= _LONG
+        is_gradient = left.target is aten.permute.default  # of a weight: a sum over all rows of the batch
+        has_plain_bias = bias is None or _value(bias).shape == (columns,)
+        suits_onednn = has_onednn and rows >= _MANY_ROWS and has_plain_bias
+        with graph.inserting_before(node):
+            if is_gradient and bias is None and is_narrow and columns < rows:
+                swapped = _call(graph, aten.mm.default, _swap(graph, right), _swap(graph, left))
+                _replace(node, _swap(graph, swapped))
+            elif not is_gradient and suits_onednn and (is_narrow or is_long):
                 linear = torch.ops.gnn_ipu_helpers.linear.default
-                _replace(graph, node, lambda: _call(graph, linear, left, _swap(graph, right), bias))
-
-
-def _transposed_product(graph: Graph, left: Node, right: Node) -> Node:
-    swapped = _call(graph, aten.mm.default, _swap(graph, right), _swap(graph, left))
-    return _swap(graph, swapped)
+                _replace(node, _call(graph, linear, left, _swap(graph, right), bias))
 
 
 def _swap(graph: Graph, matrix: Node) -> Node:
@@ -301,15 +293,9 @@ def _value(node: Node) -> torch.Tensor:
     return node.meta["val"]
 
 
-def _last_placeholder(graph: Graph) -> Node:
-    return [node for node in graph.nodes if node.op == "placeholder"][-1]
-
-
-def _replace(graph: Graph, node: Node, make: Callable[[], Node]) -> None:
-    with graph.inserting_before(node):
-        new = make()
+def _replace(node: Node, new: Node) -> None:
     node.replace_all_uses_with(new)
-    graph.erase_node(node)
+    node.graph.erase_node(node)
 
 
 def _call(graph: Graph, target: Callable, *args: Any, **kwargs: Any) -> Node:

@@ -12,7 +12,7 @@ from gnn_ipu_helpers import poptorch_cpu as poptorch
 from .side_by_side import assert_same_weights, loss_of
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from models import MODELS  # noqa: E402
+from models import MODELS
 
 STEPS = 20
 
@@ -23,7 +23,7 @@ def test_twenty_steps_equal_eager(name, monkeypatch):
     model = MODELS[name]().train()
     arguments = model.arguments()
     eager = copy.deepcopy(model)
-    # Plain SGD: Adam divides by the size of a gradient, so that the rounding of one that is zero becomes a step.
+    # Plain SGD: Adam would turn the rounding of a gradient that is zero into a step.
     optimizer = torch.optim.SGD(eager.parameters(), lr=0.01)
     training = poptorch.trainingModel(model, None, poptorch.optim.SGD(model.parameters(), lr=0.01))
     for step in range(STEPS):
