@@ -16,7 +16,11 @@ from .poptorch_cpu.options import options_without_effect
 def _choose() -> Any:
     """The SDK's module if it is there and works, otherwise ours."""
     try:
-        return importlib.import_module("poptorch")
+        found = importlib.import_module("poptorch")
+        if (
+            getattr(found, "__file__", None) is not None
+        ):  # else a folder of that name that happens to be there
+            return found
     except ModuleNotFoundError as error:
         if error.name != "poptorch":
             _warn(error)

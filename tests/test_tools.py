@@ -143,20 +143,62 @@ def test_cleaning_refuses_to_hide_a_warning(tool):
         tool.clean(new_notebook(cells=[cell]))
 
 
+def link_programs(folder, *names):
+    """A folder to serve as the whole PATH: these programs and no others, no Python above all."""
+    programs = folder / "bin"
+    programs.mkdir()
+    for name in names:
+        path = next(Path(p) / name for p in os.environ["PATH"].split(":") if (Path(p) / name).exists())
+        (programs / name).symlink_to(path)
+    return programs
+
+
 def run_setup(folder, python_source):
     """tools/setup.sh in a folder that holds nothing else, with `python_source` as the only Python."""
     (folder / "tools").mkdir()
     (folder / "tools" / "setup.sh").write_text((ROOT / "tools" / "setup.sh").read_text())
-    programs = folder / "bin"
-    programs.mkdir()
-    for name in ("bash", "dirname", "rm", "touch", "cat"):
-        path = next(Path(p) / name for p in os.environ["PATH"].split(":") if (Path(p) / name).exists())
-        (programs / name).symlink_to(path)
+    programs = link_programs(folder, "bash", "dirname", "rm", "cat")
     if python_source:
         (programs / "python3").write_text(f"#!{programs / 'bash'}\n{python_source}\n")
         (programs / "python3").chmod(0o755)
     command = [str(programs / "bash"), str(folder / "tools" / "setup.sh"), "python3"]
     return subprocess.run(command, env={"PATH": str(programs)}, capture_output=True, text=True, timeout=60)
+
+
+def make_lint(folder, interpreter, made_in=""):
+    """`make lint` where `.venv/ready` says that all is there, its Python being a link to `interpreter`."""
+    (folder / "tools").mkdir()
+    for name in ("Makefile", "requirements.txt", "tools/setup.sh"):
+        (folder / name).write_text((ROOT / name).read_text())
+    programs = folder / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    (programs / "python").symlink_to(interpreter)
+    (programs / "ruff").write_text("#!/bin/sh\necho linted\n")
+    (programs / "ruff").chmod(0o755)
+    (folder / ".venv" / "ready").write_text(made_in)
+    path = link_programs(folder, "make", "bash", "sh", "dirname", "rm", "cat")
+    command = [str(path / "make"), "lint"]
+    return subprocess.run(
+        command, cwd=folder, env={"PATH": str(path)}, capture_output=True, text=True, timeout=60
+    )
+
+
+def test_an_environment_without_a_working_interpreter_is_made_again(tmp_path):
+    result = make_lint(tmp_path, tmp_path / "removed" / "python3")
+    assert "Error 127" not in result.stderr
+    assert "setup: Python 3.11, 3.12, 3.13 or 3.14 is needed" in result.stderr
+
+
+def test_an_environment_in_a_folder_that_was_moved_is_made_again(tmp_path):
+    result = make_lint(tmp_path, sys.executable, made_in="/where/it/was/before")
+    assert "setup: Python 3.11, 3.12, 3.13 or 3.14 is needed" in result.stderr
+
+
+@pytest.mark.parametrize("is_noted", [True, False])
+def test_an_environment_that_works_is_left_alone(tmp_path, is_noted):
+    result = make_lint(tmp_path, sys.executable, made_in=f"{tmp_path.resolve()}\n" if is_noted else "")
+    assert "linted" in result.stdout
+    assert "setup" not in result.stdout + result.stderr
 
 
 def test_an_old_python_gets_one_sentence(tmp_path):

@@ -2,7 +2,7 @@
 
 `python tools/make_molecules.py` grows molecules of C, N, O, F and H with up to nine heavy atoms from a fixed
 seed, keeps those that make chemical sense, embeds them in 3D (ETKDG, then MMFF94) and computes QM9's nineteen
-properties. The file holds arrays only, no pickled objects; `gnn_ipu_helpers/datasets/standins/molecules.py`
+properties. The file holds arrays only, no pickled objects; `gnn_ipu_helpers/datasets/standin_molecules.py`
 reads it and says how each property is made. It takes about fifteen minutes on one core.
 """
 

@@ -1,7 +1,16 @@
 #!/usr/bin/env bash
 # Makes .venv from requirements.txt. Says in one sentence what to install when something is missing.
+# With --check it only forgets a .venv that does not work, so that `make` sets up anew.
 set -eu
 cd "$(dirname "$0")/.."
+
+if [ "${1:-}" = --check ]; then
+    [ -e .venv/ready ] || exit 0
+    # The interpreter may be gone after an upgrade; programs in a folder that was moved look for it in the old place.
+    made_in=$(cat .venv/ready)
+    if [ "${made_in:-$(pwd -P)}" != "$(pwd -P)" ] || ! .venv/bin/python -c "import pip" >/dev/null 2>&1; then rm -f .venv/ready; fi
+    exit 0
+fi
 
 fail() { echo "setup: $*" >&2; exit 1; }
 
@@ -23,7 +32,7 @@ compiler=""
 for candidate in "${CXX:-}" c++ g++ clang++; do
     if [ -n "$candidate" ] && command -v "$candidate" >/dev/null 2>&1; then compiler=$candidate; break; fi
 done
-[ -n "$compiler" ] || echo "setup: no C++ compiler found: compiled graphs will run unfused, with the same results but more slowly; \`apt-get install g++\` mends that."
+[ -n "$compiler" ] || echo "setup: no C++ compiler found: compiled graphs will run unfused, with the same results but more slowly; \`apt-get install g++\` fixes that."
 
 echo "setup: making .venv with $("$python" --version); the first time takes a few minutes"
 rm -rf .venv
@@ -35,5 +44,5 @@ if [ -t 1 ]; then quiet=""; fi # a person who waits sees pip's progress bars
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable . ||
     fail "pip could not install this package into .venv; see the lines above."
 if [ -f tools/vendor.py ]; then .venv/bin/python tools/vendor.py || true; fi
-touch .venv/ready
+pwd -P >.venv/ready
 echo "setup: done"

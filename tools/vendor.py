@@ -7,6 +7,7 @@ A machine without a network is no reason for `make setup` to fail: the viewer th
 """
 
 import argparse
+import hashlib
 import subprocess
 import sys
 import tarfile
@@ -17,6 +18,9 @@ from pathlib import Path
 import py3Dmol
 
 VERSION = py3Dmol.__version__
+# Of `build/3Dmol-min.js` in the npm package. It goes into pages that others open, so nothing else will do:
+# another version of py3Dmol in requirements.txt wants another line here.
+SHA256 = {"2.5.5": "f7cc78921ae72e7623e89cdd111434f58c2efddd2ffda1cd212644b406fb8016"}
 MEMBER = "package/build/3Dmol-min.js"
 ADDRESS = f"https://cdn.jsdelivr.net/npm/3dmol@{VERSION}/build/3Dmol-min.js"
 VENDOR = Path(__file__).resolve().parents[1] / "build" / "vendor"
@@ -42,22 +46,33 @@ def from_network() -> bytes:
         return answer.read()
 
 
+def is_genuine(content: bytes) -> bool:
+    """Whether this is the script of the version that py3Dmol names."""
+    return hashlib.sha256(content).hexdigest() == SHA256.get(VERSION)
+
+
 def fetch(vendor: Path = VENDOR, sources=(from_npm, from_network)) -> str:
-    """Put the script into ``vendor`` unless this version is there already; a line that says what happened."""
-    script, stamp = vendor / "3Dmol-min.js", vendor / "3Dmol.version"
-    if script.exists() and stamp.exists() and stamp.read_text() == VERSION:
-        return f"3Dmol.js {VERSION} is there already"
+    """Put the script into `vendor` unless it is there already; a line that says what happened."""
+    script, refused = vendor / "3Dmol-min.js", []
+    if script.exists():
+        if is_genuine(script.read_bytes()):
+            return f"3Dmol.js {VERSION} is there already"
+        script.unlink()
     for source in sources:
         try:
             content = source()
         except (OSError, subprocess.SubprocessError, tarfile.TarError, KeyError):
             continue
+        name = source.__name__.replace("_", " ")
+        if not is_genuine(content):
+            refused.append(f"what came {name} is not the script whose SHA-256 tools/vendor.py holds; ")
+            continue
         vendor.mkdir(parents=True, exist_ok=True)
         script.write_bytes(content)
-        stamp.write_text(VERSION)
-        return f"3Dmol.js {VERSION} fetched ({source.__name__.replace('_', ' ')})"
+        return f"3Dmol.js {VERSION} fetched ({name})"
     return (
-        f"3Dmol.js {VERSION} could not be fetched: molecules are shown as pictures, or in 3D from {ADDRESS}"
+        f"3Dmol.js {VERSION} could not be fetched: {''.join(refused)}"
+        f"molecules are shown as pictures, or in 3D from {ADDRESS}"
     )
 
 
@@ -67,8 +82,8 @@ def inline(page: Path, vendor: Path = VENDOR) -> str:
     script = vendor / "3Dmol-min.js"
     if VIEWER_MARK not in text or INLINE_MARK in text:
         return f"{page.name}: nothing to do"
-    if not script.exists():
-        return f"{page.name}: left as it is, since there is no {script.name} to write into it"
+    if not script.exists() or not is_genuine(script.read_bytes()):
+        return f"{page.name}: left as it is, since there is no genuine {script.name} to write into it"
     # The arguments hide a module loader on the page, for which the script would define nothing global.
     body = script.read_text(encoding="utf-8").replace("</script", "<\\/script")
     tag = f"{INLINE_MARK}<script>(function (define, exports, module) {{{body}\n}})();</script>"

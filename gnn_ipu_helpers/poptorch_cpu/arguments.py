@@ -352,8 +352,8 @@ def _require_takeable(number: int, name: str, tensor: torch.Tensor, parts: int) 
         )
     if tensor.requires_grad:
         _LOG.warning(
-            "Input tensor has requires_grad=True set: input %d, %s, will be detached, because the backward pass "
-            "does not go through inputs. Set it inside forward if you need such gradients.",
+            "Input tensor has requires_grad=True set: input %d, %s, will be detached, because the backward "
+            "pass does not go through inputs. Set it inside forward if you need such gradients.",
             number,
             name,
         )

@@ -285,6 +285,8 @@ class PoplarExecutor:
         self._written_buffers = written
         self._copy_buffers_to_device()
         self._compile_count += 1
+        if self._optimizer is not None:
+            self._optimizer.note_compiled()
         self._is_attached = self._options.connection_type != enums.ConnectionType.Never
 
     def _compile_graph(self, call: Call, progress: Callable[[int], None]) -> tuple[Graph, set[str]]:
@@ -502,6 +504,7 @@ class PoplarExecutor:
         new = self._on_device(optimizer)
         if self._graph is not None and self._optimizer is not None:
             new.require_replaces(self._optimizer)
+            new.note_compiled()
         self._optimizer = new
 
     def _on_device(self, optimizer: torch.optim.Optimizer) -> optim.DeviceOptimizer:
@@ -622,8 +625,9 @@ def _own_options(options: Options | None, training: bool) -> Options:
     if not training and accumulation != 1:
         raise Error(
             "You must set poptorch.Options().Training.gradientAccumulation to 1 or leave it as its default "
-            f"value (1) when running a poptorch.inferenceModel() (got {accumulation}). Give the model and "
-            "its DataLoader options of their own, with deviceIterations for the same number of mini-batches."
+            "value (1) when running a poptorch.inferenceModel(). Use poptorch.Options().deviceIterations to "
+            "process a sufficient number of batches each run for pipelined execution instead. (Got "
+            f"{accumulation}: give the model and its DataLoader options of their own.)"
         )
     if training and own.Distributed.numProcesses > 1:
         raise only_on_ipu(

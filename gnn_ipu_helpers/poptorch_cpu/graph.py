@@ -19,7 +19,7 @@ from ..porting import StaticGraphError
 from ..porting.losses import find_loss, strip_marks
 from ..porting.tracing import StaticFunction
 from .arguments import Flat, leaves_of, rebuild
-from .compilers import compile_graph, compiler_name
+from .compiler import compile_graph, compiler_name
 from .errors import Error
 
 _LOG = logging.getLogger("poptorch")
@@ -113,9 +113,21 @@ class Graph:
         leaves = Flat(outputs).tensors
         self._output_template = rebuild(outputs, (torch.empty(0) for _ in leaves))
         result = {id(tensor): place for place, tensor in enumerate(self._last_results)}
-        self._output_sources = [_source(leaf, result, position, memory) for leaf in leaves]
+        self._output_sources = [self._source(leaf, result, position, memory) for leaf in leaves]
         for place, _ in self._argument_places:
             self._inputs[place] = None
+
+    def _source(
+        self, leaf: torch.Tensor, result: dict[int, int], argument: dict[int, int], memory: set[int]
+    ) -> tuple[str, Any]:
+        if id(leaf) in result:
+            is_shared = leaf.numel() > 0 and _memory(leaf) in memory
+            return ("shared" if is_shared else "result", result[id(leaf)])
+        if id(leaf) in argument:
+            return ("argument", argument[id(leaf)])
+        if id(leaf) in self._buffer_names:
+            return ("buffer", self._buffer_names[id(leaf)])
+        return ("constant", leaf)
 
     # Running
 
@@ -140,25 +152,16 @@ class Graph:
                 leaves.append(results[value])
             elif kind == "shared":
                 leaves.append(results[value].clone())
+            elif kind == "argument":
+                leaves.append(tensors[value].clone())
             else:
-                leaves.append((tensors[value] if kind == "argument" else value).clone())
+                leaves.append((buffers[value] if kind == "buffer" else value).clone())
         outputs = rebuild(self._output_template, iter(leaves))
         return outputs, (results[-1] if self._training else None)
 
 
 def _memory(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
-
-
-def _source(
-    leaf: torch.Tensor, result: dict[int, int], argument: dict[int, int], memory: set[int]
-) -> tuple[str, Any]:
-    if id(leaf) in result:
-        is_shared = leaf.numel() > 0 and _memory(leaf) in memory
-        return ("shared" if is_shared else "result", result[id(leaf)])
-    if id(leaf) in argument:
-        return ("argument", argument[id(leaf)])
-    return ("constant", leaf)
 
 
 def _require_returnable(outputs: Any) -> None:

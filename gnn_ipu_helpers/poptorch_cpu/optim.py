@@ -29,32 +29,35 @@ class VariableAttributes:
     constructor."""
 
     def __init__(self, variable_attributes: list[str], allowed_attributes: list[str]) -> None:
-        self._variable, self._allowed = list(variable_attributes), list(allowed_attributes)
+        self._variable_attributes = list(variable_attributes)
+        self._allowed_attributes = list(allowed_attributes)
 
     def isConstant(self, attr: str) -> bool:
         """Whether the setting is compiled in as a constant."""
-        return attr not in self._variable
+        return attr not in self._variable_attributes
 
     def markAsConstant(self, attr: str) -> None:
         """Have the setting compiled in."""
         self._require_known(attr)
-        self._variable = [name for name in self._variable if name != attr]
+        self._variable_attributes = [name for name in self._variable_attributes if name != attr]
 
     def markAsVariable(self, attr: str) -> None:
         """Let the setting change later, though it was not given to the constructor."""
         self._require_known(attr)
-        self._variable.append(attr)
+        self._variable_attributes.append(attr)
 
     def _require_known(self, attr: str) -> None:
-        if attr not in self._allowed:
-            raise InvalidSetting(f"Unknown attribute {attr!r}; known are {', '.join(self._allowed)}.")
+        if attr not in self._allowed_attributes:
+            raise InvalidSetting(
+                f"Unknown attribute {attr!r}; known are {', '.join(self._allowed_attributes)}."
+            )
 
 
 class Optimizer:
     """What PopTorch's optimisers share. Their state dictionary holds `ipu_state` and `ipu_param` beside
-    torch's entries; both are None until a model has been trained."""
+    torch's entries; both are None until a model has been compiled with the optimiser."""
 
-    _has_run = False
+    _is_on_device = False
 
     def get_state_dict(self) -> dict:
         """The state, as `state_dict`."""
@@ -65,23 +68,25 @@ class Optimizer:
         self.load_state_dict(state)
 
     def has_state(self) -> bool:
-        """Whether there is a state yet: after training, or loading one."""
-        return self._has_run
+        """Whether there is a state yet: once a model is compiled with it, or one was loaded."""
+        return self._is_on_device
 
     def state_dict(self) -> dict:
         """The state, with what the device holds beside torch's entries."""
         own = torch.optim.Optimizer.state_dict(self)
         ipu: dict[str, Any] = {"ipu_state": None, "ipu_param": None}
-        if self._has_run:
+        if self._is_on_device:
             ipu["ipu_state"] = {
                 f"{name}___{number}": value
                 for number, state in own["state"].items()
                 for name, value in state.items()
             }
-            ipu["ipu_param"] = [
-                {key: value for key, value in group.items() if key != "params"}
-                for group in own["param_groups"]
-            ]
+            ipu["ipu_param"] = {
+                f"{name}___{number}": value
+                for number, group in enumerate(own["param_groups"])
+                for name, value in group.items()
+                if name != "params"
+            }
         return {**ipu, **own}
 
     def load_state_dict(self, state: dict) -> None:
@@ -94,7 +99,7 @@ class Optimizer:
                 "ipu_param, as one of torch.optim's does. Load it into an optimiser of torch.optim."
             )
         torch.optim.Optimizer.load_state_dict(self, state)
-        self._has_run = state["ipu_state"] is not None
+        self._is_on_device = state["ipu_state"] is not None
 
     def __getstate__(self) -> dict:
         return {
@@ -120,7 +125,7 @@ def _constructor(parent: type, required: str, of_torch: str, of_ipu: dict[str, A
         of_parent = {name: value for name, value in given.items() if name not in of_ipu}
         parent.__init__(self, params, **_fused_if_right(parent, params, of_parent))
         vars(self).update(kept)
-        self._kept = [*kept, "variable_attrs", "_kept", "_has_run"]
+        self._kept = [*kept, "variable_attrs", "_kept", "_is_on_device"]
         self.variable_attrs = VariableAttributes([*given], [*self.defaults, *of_ipu])
 
     names = [*of_torch.split(), *of_ipu]
@@ -256,7 +261,7 @@ class LAMB(Optimizer, torch.optim.Optimizer):
         torch.optim.Optimizer.__init__(self, params, defaults)
         of_ipu = {"bias_correction": True, "loss_scaling": 1.0, **_ACCUMULATORS}
         vars(self).update({name: given.get(name, value) for name, value in of_ipu.items()})
-        self._kept = [*of_ipu, "variable_attrs", "_kept", "_has_run"]
+        self._kept = [*of_ipu, "variable_attrs", "_kept", "_is_on_device"]
         self.variable_attrs = VariableAttributes([*given], [*defaults, *of_ipu])
 
     @torch.no_grad()
@@ -334,14 +339,28 @@ class DeviceOptimizer:
         _require_trainable(optimizer, parameters)
         self._settings = _settings(optimizer)
         self._constants = _constants(optimizer)
+        self._may_be_odd = may_be_odd
+        self._attributes = [name for group in optimizer.param_groups for name in group] + [*vars(optimizer)]
         self._has_warned = False
+
+    def note_compiled(self) -> None:
+        """The optimiser is part of a compiled model now."""
+        if isinstance(self.optimizer, Optimizer):
+            self.optimizer._is_on_device = True
 
     def require_replaces(self, before: DeviceOptimizer) -> None:
         """Raise unless this optimiser fits the graph that was compiled with the one before."""
-        if self._kind is not before._kind or len(self._settings) != len(before._settings):
+        is_other = self._kind.__name__ != before._kind.__name__
+        if is_other or len(self._settings) != len(before._settings):
             raise Error(
                 f"The model was compiled for {before._kind.__name__} with {len(before._settings)} group(s) "
                 f"of parameters (got {self._kind.__name__} with {len(self._settings)}): wrap the model anew."
+            )
+        unknown = [name for name in self._attributes if name not in before._attributes]
+        if unknown and not self._may_be_odd:
+            kind = self._kind.__name__
+            _LOG.warning(
+                "Ignoring unexpected optimizer attribute or group in %s optimizer: %s", kind, unknown
             )
         for old, new, was, now in zip(before._settings, self._settings, before._constants, self._constants):
             for name, value in new.items():
@@ -364,8 +383,6 @@ class DeviceOptimizer:
                 self.optimizer.step()  # as a scheduler has it, which counts the steps
             else:
                 self._kind.step(self.optimizer)
-        if isinstance(self.optimizer, Optimizer):
-            self.optimizer._has_run = True
 
     @contextlib.contextmanager
     def _as_handed_over(self) -> Iterator[None]:
@@ -400,7 +417,8 @@ def _kind_of(optimizer: Any, may_be_odd: bool) -> type:
         )
     if type(optimizer) is not kind and not may_be_odd:
         _LOG.warning(
-            "%s is a subclass of %s: the device does not run an optimiser's Python, and runs %s instead.",
+            "%s is a subclass of %s. Poptorch does not run Python optimizer code directly: the device runs "
+            "%s instead.",
             type(optimizer).__name__,
             kind.__name__,
             kind.__name__,

@@ -107,7 +107,9 @@ class Settings:
     def __init__(self, **defaults: Any) -> None:
         self.__dict__.update(_values=defaults, _kept={}, _kept_values={}, _is_frozen=False)
 
-    def __init_subclass__(cls, title: str) -> None:
+    def __init_subclass__(cls, title: str | None = None) -> None:
+        if title is None:  # a user's own
+            return
         cls._title = title
         for call, doc in _KEPT.get(title, {}).items():
             name, _, parameters = call.partition("(")
@@ -178,7 +180,7 @@ def _keeper(name: str, parameters: str, doc: str) -> Callable:
             require_instance(self._named(name), values[argument], eval(kind, globals(), known))
         refuses, wanted = _REFUSED.get(name, (None, ""))
         if refuses is not None and refuses(*values.values()):
-            raise InvalidSetting(f"{self._named(name)} takes {wanted} (got {values}).")
+            raise InvalidSetting(f"{self._named(name)} must be {wanted} (got {values}).")
         self.checkIsFrozen(name)
         self._kept_values.update({values["key"]: values["value"]} if "key" in values else values)
         self._kept[name] = next(iter(values.values())) if len(values) == 1 else values

@@ -174,8 +174,8 @@ def no_loss(model: Callable | None) -> Finding:
     return _finding(
         "no loss",
         _last_return(model),
-        "couldn't find a loss in the graph: in training the device runs forward, backward and step in one "
-        "go, so forward must compute the loss, by a torch loss function or marked by identity_loss",
+        "PopTorch's \"Couldn't find a loss in graph\": in training the device runs forward, backward and "
+        "step in one go, so forward must compute the loss, by a loss function or marked by identity_loss",
         "pass the labels to forward and return the loss too, such as `return out, F.cross_entropy(out, y)`; "
         "mark any other loss, `poptorch.identity_loss(loss, reduction='mean')`; for inference call "
         "model.eval() first",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import logging
+import sys
 import types
 import warnings
 from typing import Any, Callable, Iterable, Union
@@ -77,6 +79,7 @@ class StaticFunction:
         if has_uninitialised_parameters(self._function):
             raise StaticGraphError([uninitialised(self._function)])
         self._is_padded = inputs_are_padded(self._function, args, kwargs)
+        _keep_globals_in_reach(self._function)
         with _tracing():
             try:
                 return self._compiled(*args, **kwargs)
@@ -158,6 +161,34 @@ def _tracing():
     with static_replacements(), torch._dynamo.config.patch(known), warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"torch\._dynamo")
         yield
+
+
+def _keep_globals_in_reach(function: Callable) -> None:
+    """Makes torch find the globals of a model's code.
+
+    It looks for them in the module of that name, which may be another one by now: IPython, which widgets
+    start in a plain script, puts a `__main__` of its own in the place of the script's.
+    """
+    parts = function.modules() if isinstance(function, torch.nn.Module) else [function]
+    codes = {inspect.unwrap(getattr(type(part), "forward", part)) for part in parts}
+    lookup = getattr(torch._dynamo.symbolic_convert, "_import_module", None)  # as in torch 2.6 to 2.13
+    scopes = {id(code.__globals__): code.__globals__ for code in codes if hasattr(code, "__globals__")}
+    for names in scopes.values():
+        name = names.get("__name__", "")
+        if lookup is None or name not in sys.modules or vars(lookup(name)) is names:
+            continue
+        # Where torch has put a module of that name among these globals, it insists on that one.
+        if f"__import_{name.replace('.', '_dot_')}" not in globals():
+            _COPIES[name] = types.ModuleType(name)
+            found, sys.modules[name] = sys.modules[name], _COPIES[name]
+            lookup.cache_clear()
+            lookup(name)
+            sys.modules[name] = found
+        if lookup(name) is _COPIES.get(name):
+            vars(_COPIES[name]).update(names)
+
+
+_COPIES: dict[str, types.ModuleType] = {}
 
 
 def _with_own_code(function: Callable) -> Callable:

@@ -8,10 +8,9 @@ import pytest
 import torch
 
 from gnn_ipu_helpers import datasets
-from gnn_ipu_helpers.datasets import catalogue
-from gnn_ipu_helpers.datasets.locate import find_raw_folder
-from gnn_ipu_helpers.datasets.notice import forget_notices
-from gnn_ipu_helpers.datasets.standins.aromatics import make_aromatics
+from gnn_ipu_helpers.datasets import catalogue, loading
+from gnn_ipu_helpers.datasets.real_data import content_digest, find_raw_folder
+from gnn_ipu_helpers.datasets.standin_graphs import make_mutag
 
 ENTRIES = {
     "cora": catalogue.CORA,
@@ -28,7 +27,7 @@ GRAPH_NAMES = [name for name in ENTRIES if name != "fashion_mnist"]
 @pytest.fixture(autouse=True)
 def _as_in_a_new_process(monkeypatch):
     monkeypatch.delenv("GNN_IPU_DATA", raising=False)
-    forget_notices()
+    loading._names_told.clear()
 
 
 @pytest.fixture
@@ -72,7 +71,7 @@ def real():
 def write_mutag(folder: Path) -> None:
     """Graphs as large as the original's, in the text format of the TU datasets."""
     folder.mkdir(parents=True)
-    graphs = make_aromatics()
+    graphs = list(make_mutag())
     starts = np.cumsum([0] + [graph.num_nodes for graph in graphs])
     edges = np.concatenate([graph.edge_index.numpy().T + start + 1 for graph, start in zip(graphs, starts)])
     columns = {
@@ -95,8 +94,22 @@ def write_qm9(folder: Path, dataset) -> None:
 
 
 @pytest.fixture
-def mutag_root(tmp_path):
-    write_mutag(tmp_path / "TUDataset" / "MUTAG" / "raw")
+def take_for_originals(monkeypatch):
+    """Makes the files of a folder count as the originals of their names."""
+
+    def take(folder):
+        for path in folder.iterdir():
+            name = path.name[:-3] if path.suffix == ".gz" else path.name
+            monkeypatch.setitem(catalogue.SHA256, name, content_digest(path))
+
+    return take
+
+
+@pytest.fixture
+def mutag_root(tmp_path, take_for_originals):
+    folder = tmp_path / "TUDataset" / "MUTAG" / "raw"
+    write_mutag(folder)
+    take_for_originals(folder)
     return tmp_path
 
 

@@ -1,9 +1,15 @@
-"""One line says what a dataset is."""
+"""One line says what a dataset is, and examples what the functions give."""
+
+import doctest
+import os
 
 import pytest
 from torch_geometric.datasets import FakeDataset
 
+from gnn_ipu_helpers import datasets
 from gnn_ipu_helpers.datasets import describe
+
+from .conftest import ENTRIES
 
 
 @pytest.mark.parametrize(
@@ -40,3 +46,13 @@ def test_both_parts_of_fashion_mnist(stand_in):
 def test_other_datasets_are_refused():
     with pytest.raises(TypeError, match="got FakeDataset"):
         describe(FakeDataset(num_graphs=1))
+
+
+@pytest.mark.parametrize("name", datasets.__all__)
+def test_each_public_name_has_an_example_that_is_true(name, real, monkeypatch):
+    real(name if name in ENTRIES else "mutag")
+    monkeypatch.setenv("DATASETS_DIR", os.environ.get("DATASETS_DIR", str(datasets.default_root())))
+    names = {"os": os, **vars(datasets)}
+    examples = doctest.DocTestParser().get_doctest(getattr(datasets, name).__doc__, names, name, None, 0)
+    assert examples.examples
+    assert doctest.DocTestRunner().run(examples).failed == 0

@@ -1,8 +1,8 @@
 """Real files first, then a download, then a stand-in with one notice; forced kinds; transforms."""
 
 import os
-import shutil
 import socket
+import subprocess
 import sys
 
 import pytest
@@ -12,9 +12,21 @@ from torch_geometric.datasets import TUDataset
 
 from gnn_ipu_helpers import datasets
 from gnn_ipu_helpers.datasets import catalogue
-from gnn_ipu_helpers.datasets.download import reachable
 
-from .conftest import ENTRIES, GRAPH_NAMES, files_under, write_mutag
+from .conftest import ENTRIES, files_under
+
+
+def test_the_import_brings_no_module_but_its_own():
+    script = (
+        "import sys, gnn_ipu_helpers, torch_geometric.datasets\n"
+        "before = set(sys.modules)\n"
+        "import gnn_ipu_helpers.datasets\n"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", script]
+    brought = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert brought
+    assert all(name.startswith("gnn_ipu_helpers.datasets") for name in brought)
 
 
 def test_raw_files_are_used_and_nothing_is_downloaded(mutag_root, monkeypatch, capfd):
@@ -52,7 +64,7 @@ def test_an_unreadable_processed_file_is_made_again(mutag_root):
 
 
 def test_replaced_raw_files_are_processed_anew(mutag_root):
-    labels = mutag_root / catalogue.MUTAG.home / "MUTAG_graph_labels.txt"
+    labels = mutag_root / catalogue.MUTAG.folders[0] / "MUTAG_graph_labels.txt"
     assert datasets.mutag(root=mutag_root)._data.y.sum() == 125
     labels.write_text("1\n" + "-1\n" * 187)
     os.utime(labels, ns=(1, 1))
@@ -77,7 +89,7 @@ def test_without_files_and_network_a_stand_in_comes_with_a_notice(name, offline,
     output, errors = capfd.readouterr()
     assert output.count("\n") == 1
     assert output.startswith(f"Note: {ENTRIES[name].name} is a stand-in")
-    assert str(tmp_path / ENTRIES[name].home) in output
+    assert str(tmp_path / ENTRIES[name].folders[0]) in output
     assert errors == ""
     first = loaded[0] if name == "fashion_mnist" else loaded
     assert datasets.describe(first).startswith(f"{ENTRIES[name].name}: stand-in")
@@ -109,58 +121,45 @@ def test_forced_real_data_without_files_and_network_says_what_to_place_where(
     with pytest.raises(datasets.DatasetError) as raised:
         getattr(datasets, name)(root=tmp_path)
     message = str(raised.value)
-    assert str(tmp_path / ENTRIES[name].home) in message
+    assert str(tmp_path / ENTRIES[name].folders[0]) in message
     assert all(file in message for file in ENTRIES[name].files)
-    assert ENTRIES[name].url in message
+    assert ENTRIES[name].urls[0] in message
 
 
 def test_of_an_incomplete_folder_only_the_missing_files_are_named(mutag_root, offline, monkeypatch):
     monkeypatch.setenv("GNN_IPU_DATA", "real")
-    (mutag_root / catalogue.MUTAG.home / "MUTAG_edge_labels.txt").unlink()
+    (mutag_root / catalogue.MUTAG.folders[0] / "MUTAG_edge_labels.txt").unlink()
     with pytest.raises(datasets.DatasetError, match="put MUTAG_edge_labels.txt into"):
         datasets.mutag(root=mutag_root)
 
 
-def test_with_a_network_pyg_downloads(tmp_path, online, monkeypatch, capfd):
-    def download(self):
-        write_mutag(tmp_path / "server")
-        shutil.copytree(tmp_path / "server", self.raw_dir, dirs_exist_ok=True)
-        print("Downloading", file=sys.stderr)
-
-    monkeypatch.setattr(TUDataset, "download", download)
-    dataset = datasets.mutag(root=tmp_path / "root")
-    assert datasets.describe(dataset).startswith("MUTAG: real data")
-    assert (tmp_path / "root" / catalogue.MUTAG.home / "MUTAG_A.txt").is_file()
-    assert capfd.readouterr() == ("Downloading MUTAG ...\n", "")
-
-
-@pytest.mark.parametrize("name", GRAPH_NAMES)
-def test_pyg_itself_downloads_each_graph_dataset(name, tmp_path, online, monkeypatch):
-    asked = []
-
-    def record(*args, **kwargs):
-        asked.append(args[0])
-        raise OSError("no such server")
-
-    for place in ("datasets.qm9", "datasets.imdb"):
-        monkeypatch.setattr(f"torch_geometric.{place}.download_url", record)
-    monkeypatch.setattr("gnn_ipu_helpers.datasets.real.download_url", record)
-    monkeypatch.setattr("torch_geometric.io.fs.cp", record)
-    monkeypatch.setenv("GNN_IPU_DATA", "real")
-    with pytest.raises(datasets.DatasetError, match="no such server"):
-        getattr(datasets, name)(root=tmp_path)
-    assert len(asked) == 1
-    assert asked[0].startswith("https://")
-    assert files_under(tmp_path) == []
-
-
 def test_a_failed_download_is_named_in_the_notice(tmp_path, online, monkeypatch, capfd):
-    def fail(self):
+    def fail(*args, **kwargs):
         raise OSError("disk is full")
 
-    monkeypatch.setattr(TUDataset, "download", fail)
+    monkeypatch.setattr("urllib.request.urlopen", fail)
     datasets.mutag(root=tmp_path)
     assert "disk is full" in capfd.readouterr().out
+
+
+def test_a_placed_file_that_differs_is_used_but_not_called_real(mutag_root, monkeypatch, capfd):
+    path = mutag_root / catalogue.MUTAG.folders[0] / "MUTAG_node_labels.txt"
+    path.write_text("0\n" * 3370 + "6\n")
+    for _ in range(2):
+        dataset = datasets.mutag(root=mutag_root)
+        assert datasets.describe(dataset).startswith("MUTAG: changed data, 188 graphs")
+    assert capfd.readouterr().out.count("MUTAG_node_labels.txt") == 1
+    monkeypatch.setenv("GNN_IPU_DATA", "real")
+    with pytest.raises(datasets.DatasetError, match="MUTAG_node_labels.txt.*not the original"):
+        datasets.mutag(root=mutag_root)
+
+
+def test_folders_of_killed_processing_go(mutag_root):
+    left = mutag_root / "TUDataset" / "MUTAG" / "processing-left"
+    left.mkdir()
+    os.utime(left, (1, 1))
+    datasets.mutag(root=mutag_root)
+    assert not left.exists()
 
 
 def test_pre_transforms_never_meet_each_others_graphs(mutag_root):
@@ -195,7 +194,5 @@ def test_a_machine_whose_name_server_is_unreachable_falls_back_on_its_own(tmp_pa
         raise OSError("unreachable")
 
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    reachable.cache_clear()
     assert datasets.describe(datasets.mutag(root=tmp_path)).startswith("MUTAG: stand-in")
     assert "there is no network" in capfd.readouterr().out
-    reachable.cache_clear()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from gnn_ipu_helpers.datasets.standins.molecules import FILE
+from gnn_ipu_helpers.datasets.standin_molecules import FILE
 
 VALENCE = {1: 1, 6: 4, 7: 3, 8: 2, 9: 1}
 

@@ -87,6 +87,21 @@ def test_outputs_are_copies_of_buffers_parameters_and_inputs():
     assert x.tolist() == [1, 1]
 
 
+def test_buffer_that_is_written_and_returned_is_the_devices():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("buffer", torch.ones(2))
+
+        def forward(self, x):
+            self.buffer.copy_(self.buffer + x)
+            return self.buffer
+
+    model = poptorch.inferenceModel(Model())
+    results = [model(torch.ones(2)) for _ in range(3)]
+    assert [result.tolist() for result in results] == [[2, 2], [3, 3], [4, 4]]
+
+
 @pytest.mark.parametrize("is_contiguous", [True, False])
 @pytest.mark.parametrize("iterations", [1, 2])
 def test_what_forward_writes_into_an_input_the_caller_sees(is_contiguous, iterations):

@@ -147,7 +147,7 @@ def test_inference_returns_all_outputs_by_default():
 
 
 def test_inference_refuses_gradient_accumulation():
-    with pytest.raises(poptorch.Error, match=r"gradientAccumulation to 1 .*got 2"):
+    with pytest.raises(poptorch.Error, match=r"gradientAccumulation to 1 .*Got 2"):
         poptorch.inferenceModel(Classifier(), _options(accumulation=2))
 
 

@@ -184,7 +184,7 @@ def test_python_of_a_subclass_does_not_run(caplog):
     _train(model, Lazy(model.parameters(), lr=0.1))
     _train(reference, torch.optim.SGD(reference.parameters(), lr=0.1))
     assert_same_weights(model, reference)
-    assert "does not run an optimiser's Python, and runs SGD instead" in caplog.text
+    assert "does not run Python optimizer code directly: the device runs SGD instead" in caplog.text
 
 
 @pytest.mark.parametrize("made_by", [torch.optim, poptorch.optim])
@@ -240,7 +240,7 @@ def test_state_of_a_poptorch_optimiser_holds_what_the_device_has():
     _train(model, optimizer)
     state = optimizer.state_dict()
     assert state["ipu_state"]
-    assert state["ipu_param"][0]["lr"] == 1e-3
+    assert state["ipu_param"]["lr___0"] == 1e-3
     assert poptorch.optim.LAMB(model.parameters()).param_groups[0]["max_weight_norm"] == 65500
     with pytest.raises(RuntimeError, match="Only IPU optimizer states"):
         optimizer.load_state_dict(torch.optim.Adam(model.parameters()).state_dict())
@@ -271,3 +271,17 @@ def test_optimiser_that_leaves_parameters_out_is_told(caplog):
     some = list(model.parameters())[:1]
     poptorch.trainingModel(model, optimizer=torch.optim.SGD(some, lr=0.1))
     assert "leaves out" in caplog.text
+
+
+def test_attribute_that_came_later_is_ignored_with_a_warning(caplog):
+    model = Classifier()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    trained = poptorch.trainingModel(model, optimizer=optimizer)
+    trained(*classified(8))
+    optimizer.step = 0
+    optimizer.param_groups[0]["mine"] = 1
+    trained.setOptimizer(optimizer)
+    trained(*classified(8))
+    assert (
+        "Ignoring unexpected optimizer attribute or group in SGD optimizer: ['mine', 'step']" in caplog.text
+    )

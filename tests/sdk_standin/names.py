@@ -304,6 +304,20 @@ OPTIMISERS = {
     ),
 }
 
+# Names of the module that are neither functions nor classes of the tables above.
+MODULE = [
+    "Error",
+    "RecoverableError",
+    "UnrecoverableError",
+    "enums",
+    "isRunningOnIpu",
+    "ops",
+    "optim",
+    "options",
+    "poptorch_core",
+    "profiling",
+]
+
 ENUMERATIONS = {
     "MeanReductionStrategy": ["Running", "Post", "PostAndLoss"],
     "DataLoaderMode": ["Sync", "Async", "AsyncRebatched"],

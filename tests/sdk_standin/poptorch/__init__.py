@@ -1,25 +1,50 @@
-"""A stand-in for the Poplar SDK's ``poptorch``: put this folder's parent first on the path.
+"""A stand-in for the Poplar SDK's `poptorch`: put the folder that this package is in first on the path.
 
-It has the public names of PopTorch and no other, so that code which runs against it uses nothing that a
-machine with IPUs lacks. Names are looked up when used: the package under test imports this module while
-it is itself being imported.
+It is written from what is known of PopTorch, not from the CPU implementation of its calls, and shares
+nothing with that but the search for the loss. Models run eagerly. It has the public names of PopTorch and no
+other, so that code which runs against it uses nothing that a machine with IPUs lacks.
 """
+# ruff: noqa: F401
 
-import importlib
-import os
-import runpy
+import logging as _logging
+
+from . import enums, ops, optim, options, poptorch_core, profiling
+from ._arguments import ICustomArgParser, registerCustomArgParser, registerGeometricCustomArgParsers
+from ._context import isRunningOnIpu
+from ._executor import (
+    PoplarExecutor,
+    inferenceModel,
+    load,
+    registerPostCompileHook,
+    registerPreCompileHook,
+    trainingModel,
+)
+from ._loader import AsynchronousDataAccessor, DataLoader
+from ._names import CLASSES as _CLASSES
+from ._names import ENUMERATIONS as _ENUMERATIONS
+from ._names import FUNCTIONS as _FUNCTIONS
+from ._names import MODULE as _MODULE
+from .poptorch_core import Error, RecoverableError, UnrecoverableError
 
 __version__ = "3.3.0"
 
-_names = runpy.run_path(os.path.join(os.path.dirname(os.path.dirname(__file__)), "names.py"))
-_public = {*_names["FUNCTIONS"], *_names["CLASSES"], *_names["ENUMERATIONS"], "Error", "optim"}
+
+def ipuHardwareIsAvailable(num_ipus=1):
+    return False
+
+
+def ipuHardwareVersion():
+    raise AssertionError("No IPU hardware available on this system")
+
+
+def setLogLevel(level):
+    _logging.getLogger("poptorch::python").setLevel(level if isinstance(level, int) else "WARNING")
+
+
+_public = {name for name in [*_FUNCTIONS, *_CLASSES, *_ENUMERATIONS, *_MODULE] if not name.startswith("_")}
+for _name in _public - set(globals()):
+    globals()[_name] = next(getattr(home, _name) for home in (enums, ops, options) if hasattr(home, _name))
 
 
 def __dir__():
-    return sorted(name for name in _public if not name.startswith("_"))
-
-
-def __getattr__(name):
-    if name.startswith("_") or name not in _public:
-        raise AttributeError(f"module 'poptorch' has no attribute {name!r}")
-    return getattr(importlib.import_module("gnn_ipu_helpers.poptorch_cpu"), name)
+    return sorted(_public)

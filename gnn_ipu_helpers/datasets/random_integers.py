@@ -1,7 +1,8 @@
-"""Random integers that are the same on every machine, and that leave global generators alone."""
+"""What stand-ins are drawn from: random integers that are the same everywhere, and the originals' sizes."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Sequence, Union
 
 import numpy as np
@@ -10,8 +11,8 @@ _HALF = np.uint64(32)
 Bound = Union[int, np.ndarray]
 
 
-class Draws:
-    """A stream of random integers.
+class RandomIntegers:
+    """A stream of random integers that leaves global generators alone.
 
     NumPy promises to keep the raw bits of a seeded PCG64, but not what its `Generator` makes of them; so only
     the raw bits are used here, in integer arithmetic.
@@ -53,19 +54,28 @@ class Grouped:
         self._stops = np.cumsum(sizes)
         self._sizes = sizes
 
-    def draw(self, draws: Draws, groups: np.ndarray) -> np.ndarray:
+    def draw(self, draws: RandomIntegers, groups: np.ndarray) -> np.ndarray:
         """One member of each of the `groups`."""
         start = self._stops[groups] - self._sizes[groups]
         place = start + draws.below(self._sizes[groups], len(groups))
         return self._members[np.searchsorted(self._ends, place, side="right")]
 
 
-def long_tail(draws: Draws, size: int, top: int) -> np.ndarray:
-    """Whole-numbered popularities for `size` members in random order: a few large ones, down to 1."""
-    return 1 + top // (10 + draws.order(size))
+def original_sizes(name: str) -> np.ndarray:
+    """Sizes measured on a real dataset by `tools/measure_originals.py`, int64.
+
+    Nodes, edges and label of each graph, `[num_graphs, 3]`; or how many members have size 0, 1, 2, ...
+    """
+    with np.load(Path(__file__).with_name("original_sizes.npz"), allow_pickle=False) as arrays:
+        return arrays[name].astype(np.int64)
 
 
-def shuffled_labels(draws: Draws, counts: Sequence[int]) -> np.ndarray:
+def shuffled_sizes(draws: RandomIntegers, name: str) -> np.ndarray:
+    """One size for each member, spread as in the original, in random order."""
+    return shuffled_labels(draws, original_sizes(name))
+
+
+def shuffled_labels(draws: RandomIntegers, counts: Sequence[int]) -> np.ndarray:
     """Labels 0, 1, ... in random order, as many of each as `counts` says."""
     labels = np.repeat(np.arange(len(counts)), counts)
     return labels[draws.order(len(labels))]

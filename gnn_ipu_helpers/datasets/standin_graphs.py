@@ -1,25 +1,17 @@
-"""Stand-in for MUTAG: fused hexagonal rings with nitro groups and other substituents."""
+"""Stand-ins for MUTAG and PROTEINS: as many graphs, each as large as the original's and of the same class."""
 
 from __future__ import annotations
 
-from typing import List, Tuple
+from typing import Callable, List, Tuple
 
 import numpy as np
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Data, InMemoryDataset
 
-from .draws import Draws
+from .catalogue import MUTAG, PROTEINS
+from .random_integers import RandomIntegers, original_sizes
+from .real_data import TUDataset
 
-_SEED = 4
-# The original's joint counts: nodes, edges, graphs of class 0, graphs of class 1.
-_SIZES = (
-    "10 20 2 0, 11 22 14 0, 12 24 3 2, 12 26 4 4, 13 26 2 2, 13 28 12 1, 14 28 3 0, 14 30 4 0, 15 32 2 0, "
-    "15 34 0 5, 16 34 8 4, 16 36 1 3, 17 36 1 1, 17 38 0 16, 18 38 0 2, 18 40 0 2, 19 40 1 2, 19 42 0 3, "
-    "19 44 0 10, 20 44 1 7, 20 46 0 6, 21 44 1 4, 21 46 1 0, 21 48 0 2, 22 46 1 0, 22 48 1 0, 22 50 0 13, "
-    "23 48 0 1, 23 50 0 2, 23 52 0 1, 23 54 0 14, 24 50 1 3, 25 56 0 4, 25 58 0 2, 26 56 0 1, 26 60 0 4, "
-    "27 66 0 1, 28 62 0 1, 28 66 0 2"
-)
-_FIRST = ((17, 38, 1), (13, 28, 0))
 _C, _N, _O, _F, _I, _CL, _BR = range(7)
 _AROMATIC, _SINGLE, _DOUBLE = range(3)
 _NUM_ATOM_KINDS, _NUM_BOND_KINDS = 7, 4
@@ -29,30 +21,39 @@ _NEIGHBOURS = ((2, 0), (-2, 0), (1, 3), (-1, 3), (1, -3), (-1, -3))
 # Percent of ring atoms that are nitrogen, and of small substituents that are halogens, by class.
 _RING_NITROGEN = (13, 2)
 _HALOGEN = (45, 8)
+# Percent of helices and of sheets among the elements of a protein, by class; the rest are turns.
+_HELIX, _SHEET = (52, 44), (45, 53)
+_NUM_ELEMENT_KINDS = 3
 
 Bonds = List[Tuple[int, int, int]]
 
 
-def make_aromatics() -> list[Data]:
-    """188 connected graphs with x `[n, 7]`, edge_index `[2, e]`, edge_attr `[e, 4]` and y `[1]`."""
-    draws = Draws(_SEED)
-    sizes = _sizes()
-    for graph in _FIRST:
-        sizes.remove(graph)
-    order = draws.order(len(sizes))
-    return [_make_graph(draws, *size) for size in (*_FIRST, *(sizes[index] for index in order))]
+def make_mutag() -> TUDataset:
+    """188 connected graphs: fused hexagonal rings with nitro groups and other substituents.
+
+    Each has x `[n, 7]`, edge_index `[2, e]`, edge_attr `[e, 4]` and y `[1]`.
+    """
+    sizes = {"num_node_attributes": 0, "num_node_labels": 7, "num_edge_attributes": 0, "num_edge_labels": 4}
+    return _make(MUTAG.name, _aromatic_molecule, 4, sizes)
 
 
-def _sizes() -> list[tuple[int, int, int]]:
-    sizes = []
-    for row in _SIZES.split(","):
-        num_nodes, num_edges, *counts = map(int, row.split())
-        for label, count in enumerate(counts):
-            sizes += [(num_nodes, num_edges, label)] * count
-    return sizes
+def make_proteins() -> TUDataset:
+    """1113 connected graphs: chains folded in space, linked along the chain and to what lies close.
+
+    Each has x `[n, 3]`, edge_index `[2, e]` and y `[1]`.
+    """
+    sizes = {"num_node_attributes": 1, "num_node_labels": 3, "num_edge_attributes": 0, "num_edge_labels": 0}
+    return _make(PROTEINS.name, _folded_chain, 5, sizes)
 
 
-def _make_graph(draws: Draws, num_nodes: int, num_edges: int, label: int) -> Data:
+def _make(name: str, make_graph: Callable[..., Data], seed: int, sizes: dict[str, int]) -> TUDataset:
+    """Graphs of the original's numbers of nodes and edges and of its labels, in its order."""
+    draws = RandomIntegers(seed)
+    graphs = [make_graph(draws, *figures) for figures in original_sizes(name.lower()).tolist()]
+    return TUDataset.made(*InMemoryDataset.collate(graphs), name=name, cleaned=False, sizes=sizes)
+
+
+def _aromatic_molecule(draws: RandomIntegers, num_nodes: int, num_edges: int, label: int) -> Data:
     num_rings = num_edges // 2 - num_nodes + 1
     atoms, bonds = _rings(draws, num_rings, num_nodes)
     _place_ring_nitrogen(draws, atoms, bonds, _RING_NITROGEN[label])
@@ -68,7 +69,7 @@ def _make_graph(draws: Draws, num_nodes: int, num_edges: int, label: int) -> Dat
     )
 
 
-def _rings(draws: Draws, num_rings: int, num_nodes: int) -> tuple[list[int], Bonds]:
+def _rings(draws: RandomIntegers, num_rings: int, num_nodes: int) -> tuple[list[int], Bonds]:
     """Carbon atoms and aromatic bonds of so many fused hexagons, with room for a nitro group if possible."""
     room = 3
     for attempt in range(100):
@@ -80,7 +81,7 @@ def _rings(draws: Draws, num_rings: int, num_nodes: int) -> tuple[list[int], Bon
     return atoms, bonds
 
 
-def _patch(draws: Draws, num_cells: int, is_compact: bool) -> list[tuple[int, int]]:
+def _patch(draws: RandomIntegers, num_cells: int, is_compact: bool) -> list[tuple[int, int]]:
     cells = [(0, 0)]
     while len(cells) < num_cells:
         around = sorted({(x + dx, y + dy) for x, y in cells for dx, dy in _NEIGHBOURS} - set(cells))
@@ -105,14 +106,16 @@ def _open_sites(atoms: list[int], bonds: Bonds, num_ring_atoms: int) -> list[int
     return [atom for atom in range(num_ring_atoms) if atoms[atom] == _C and degree[atom] == 2]
 
 
-def _place_ring_nitrogen(draws: Draws, atoms: list[int], bonds: Bonds, percent: float) -> None:
+def _place_ring_nitrogen(draws: RandomIntegers, atoms: list[int], bonds: Bonds, percent: float) -> None:
     sites = _open_sites(atoms, bonds, len(atoms))
     for site, is_nitrogen in zip(sites, draws.chance(percent, len(sites))):
         if is_nitrogen:
             atoms[site] = _N
 
 
-def _attach_groups(draws: Draws, atoms: list[int], bonds: Bonds, num_nodes: int, halogen: float) -> None:
+def _attach_groups(
+    draws: RandomIntegers, atoms: list[int], bonds: Bonds, num_nodes: int, halogen: float
+) -> None:
     """Fill up to `num_nodes` atoms: a nitro group first, then more of them or single atoms."""
     num_ring_atoms, has_nitro = len(atoms), False
     while len(atoms) < num_nodes:
@@ -135,7 +138,26 @@ def _bond_nitro(atoms: list[int], bonds: Bonds, site: int) -> None:
     bonds += [(site, nitrogen, _SINGLE), (nitrogen, nitrogen + 1, _DOUBLE), (nitrogen, nitrogen + 2, _SINGLE)]
 
 
-def _small_group(draws: Draws, halogen: float) -> int:
+def _small_group(draws: RandomIntegers, halogen: float) -> int:
     if draws.chance(halogen, 1)[0]:
         return (_CL, _CL, _F, _BR, _CL, _F, _I)[int(draws.below(7, 1)[0])]
     return (_C, _C, _O, _N)[int(draws.below(4, 1)[0])]
+
+
+def _folded_chain(draws: RandomIntegers, num_nodes: int, num_edges: int, label: int) -> Data:
+    """A random walk on a grid; links join neighbours on the chain, then whatever lies closest."""
+    steps = draws.below(7, 3 * num_nodes).reshape(num_nodes, 3) - 3
+    place = np.cumsum(steps, axis=0)
+    squared = ((place[:, None] - place[None]) ** 2).sum(axis=-1)
+    row, col = np.triu_indices(num_nodes, k=1)
+    on_chain = col == row + 1
+    chosen = np.lexsort((col, row, squared[row, col], ~on_chain))[: num_edges // 2]
+    row, col = np.concatenate([row[chosen], col[chosen]]), np.concatenate([col[chosen], row[chosen]])
+    order = np.lexsort((col, row))
+    roll = draws.below(100, num_nodes)
+    kind = (roll >= _HELIX[label]).astype(np.int64) + (roll >= _HELIX[label] + _SHEET[label])
+    return Data(
+        edge_index=torch.from_numpy(np.stack([row, col])[:, order]),
+        x=torch.eye(_NUM_ELEMENT_KINDS)[torch.from_numpy(kind)],
+        y=torch.tensor([label]),
+    )

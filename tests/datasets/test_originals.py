@@ -103,3 +103,41 @@ def test_a_stand_in_has_the_label_balance_and_size_of_the_real_dataset(real, sta
 def test_the_imdb_stand_in_has_the_label_balance_of_the_real_dataset(real, stand_in):
     original, made = real("imdb")[0]["movie"].y, stand_in("imdb")[0]["movie"].y
     assert torch.equal(original.bincount(), made.bincount())
+
+
+@pytest.mark.parametrize("name", ["mutag", "proteins"])
+def test_a_stand_in_has_the_originals_sizes_and_labels_graph_for_graph(real, stand_in, name):
+    original, made = real(name), stand_in(name)
+    for key in ("x", "edge_index"):
+        assert torch.equal(original.slices[key], made.slices[key])
+    assert torch.equal(original._data.y, made._data.y)
+
+
+@pytest.mark.parametrize("name", ["cora", "pubmed"])
+def test_a_stand_in_has_the_originals_spread_of_links(real, stand_in, name):
+    spreads = [dataset[0].edge_index[0].bincount().bincount() for dataset in (real(name), stand_in(name))]
+    assert torch.equal(*spreads)
+
+
+def test_the_imdb_stand_in_has_the_originals_spread_of_links(real, stand_in):
+    for kind in real("imdb")[0].edge_types:
+        for end in (0, 1):
+            spreads = [
+                dataset[0][kind].edge_index[end].bincount().bincount()
+                for dataset in (real("imdb"), stand_in("imdb"))
+            ]
+            assert torch.equal(*spreads)
+
+
+def test_the_qm9_stand_in_has_the_originals_sizes_in_the_mean(real, stand_in):
+    for key, tolerance in (("x", 0.02), ("edge_index", 0.05)):
+        original, made = (
+            dataset.slices[key].diff().float().mean() for dataset in (real("qm9"), stand_in("qm9"))
+        )
+        assert float(made) == pytest.approx(float(original), rel=tolerance)
+
+
+def test_the_files_at_hand_are_the_originals(real):
+    for name in ("cora", "pubmed", "mutag", "proteins", "imdb"):
+        assert ": real data" in datasets.describe(real(name))
+    assert ": real data" in datasets.describe(real("fashion_mnist")[0])

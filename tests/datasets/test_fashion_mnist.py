@@ -8,7 +8,7 @@ import torch
 from gnn_ipu_helpers import datasets
 from gnn_ipu_helpers.datasets import catalogue
 
-from .test_raw_files import idx_bytes
+from .test_real_data import idx_bytes
 
 
 @pytest.fixture(scope="module")
@@ -17,12 +17,13 @@ def pair(stand_in):
 
 
 @pytest.fixture
-def idx_root(tmp_path, pair):
-    folder = tmp_path / catalogue.FASHION_MNIST.home
+def idx_root(tmp_path, pair, take_for_originals):
+    folder = tmp_path / catalogue.FASHION_MNIST.folders[0]
     folder.mkdir(parents=True)
     arrays = [array.numpy() for part in pair for array in (part.data, part.targets.to(torch.uint8))]
     for name, array in zip(catalogue.FASHION_MNIST.files, arrays):
         (folder / f"{name}.gz").write_bytes(gzip.compress(idx_bytes(array), compresslevel=0))
+    take_for_originals(folder)
     return tmp_path
 
 
@@ -50,7 +51,7 @@ def test_idx_files_are_read_as_they_were_written(idx_root, pair):
 
 
 def test_a_truncated_idx_file_is_named(idx_root):
-    path = idx_root / catalogue.FASHION_MNIST.home / "t10k-labels-idx1-ubyte.gz"
+    path = idx_root / catalogue.FASHION_MNIST.folders[0] / "t10k-labels-idx1-ubyte.gz"
     path.write_bytes(path.read_bytes()[:500])
     with pytest.raises(datasets.DatasetError, match="t10k-labels-idx1-ubyte.gz"):
         datasets.fashion_mnist(root=idx_root)

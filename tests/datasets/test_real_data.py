@@ -9,7 +9,7 @@ import torch
 
 from gnn_ipu_helpers import datasets
 from gnn_ipu_helpers.datasets import catalogue
-from gnn_ipu_helpers.datasets.raw_files import read_checked, read_idx
+from gnn_ipu_helpers.datasets.real_data import read_checked, read_idx
 
 
 def truncate(path):
@@ -23,17 +23,17 @@ def idx_bytes(array):
 
 @pytest.mark.parametrize("file", catalogue.MUTAG.files)
 def test_a_truncated_text_file(mutag_root, file):
-    path = mutag_root / catalogue.MUTAG.home / file
+    path = mutag_root / catalogue.MUTAG.folders[0] / file
     truncate(path)
     with pytest.raises(datasets.DatasetError) as raised:
         datasets.mutag(root=mutag_root)
     assert str(path) in str(raised.value)
     assert "Delete it" in str(raised.value)
-    assert catalogue.MUTAG.url in str(raised.value)
+    assert catalogue.MUTAG.urls[0] in str(raised.value)
 
 
 def test_a_foreign_text_file(mutag_root):
-    path = mutag_root / catalogue.MUTAG.home / "MUTAG_A.txt"
+    path = mutag_root / catalogue.MUTAG.folders[0] / "MUTAG_A.txt"
     path.write_text("<html>Sign in to the hotel's network</html>\n")
     with pytest.raises(datasets.DatasetError, match="MUTAG_A.txt.*cannot be read"):
         datasets.mutag(root=mutag_root)
@@ -65,6 +65,35 @@ def test_pickles_of_another_shape_or_truncated(tmp_path):
     truncate(path)
     with pytest.raises(datasets.DatasetError, match="ind.cora.x.*cannot be read"):
         read_checked(catalogue.CORA, path, (140, 1433))
+
+
+class Hostile:
+    """Unpickling it writes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def test_a_hostile_pickle_is_refused_and_runs_nothing(tmp_path):
+    folder = tmp_path / catalogue.CORA.folders[0]
+    folder.mkdir(parents=True)
+    for name in catalogue.CORA.files:
+        (folder / name).write_bytes(pickle.dumps(Hostile(tmp_path / "it_ran")))
+    with pytest.raises(datasets.DatasetError, match=r"ind.cora.*io.open, which no array needs"):
+        datasets.cora(root=tmp_path)
+    assert not (tmp_path / "it_ran").exists()
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_arrays_and_matrices_that_were_saved_again_are_read(tmp_path, protocol):
+    scipy_sparse = pytest.importorskip("scipy.sparse")
+    path = tmp_path / "ind.cora.x"
+    for content in (np.eye(3), scipy_sparse.csr_matrix(np.eye(3))):
+        path.write_bytes(pickle.dumps(content, protocol=protocol))
+        assert read_checked(catalogue.CORA, path, (3, 3)).sum() == 3
 
 
 def test_archives_of_arrays(tmp_path):

@@ -1,13 +1,70 @@
-"""Stand-in for FashionMNIST: ten kinds of garments drawn from simple shapes, some hard to tell apart."""
+"""FashionMNIST without torchvision: a torch dataset over its idx files, and drawn garments to stand in."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Callable
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from .draws import Draws, shuffled_labels
+from .catalogue import FASHION_MNIST
+from .loading import Loaded
+from .random_integers import RandomIntegers, shuffled_labels
+from .real_data import find_file, read_checked
 
+_CLASSES = "T-shirt/top,Trouser,Pullover,Dress,Coat,Sandal,Shirt,Sneaker,Bag,Ankle boot"
+
+
+class FashionMNIST(torch.utils.data.Dataset):
+    """Pairs of an image, float32 `[1, 28, 28]` between 0 and 1, and its label, an int.
+
+    Attributes:
+        data: all images as stored, uint8 `[num_images, 28, 28]`.
+        targets: all labels, int64 `[num_images]`.
+        classes: names of the ten labels.
+    """
+
+    classes = tuple(_CLASSES.split(","))
+
+    def __init__(
+        self,
+        images: np.ndarray,
+        labels: np.ndarray,
+        loaded: Loaded,
+        transform: Callable[[Tensor], Tensor] | None = None,
+        pre_transform: Callable[[Tensor], Tensor] | None = None,
+    ):
+        self.data = torch.from_numpy(np.array(images))
+        self.targets = torch.from_numpy(labels.astype(np.int64))
+        self.loaded = loaded
+        self.transform = transform
+        self.pre_transform = pre_transform
+        self._prepared = None if pre_transform is None else pre_transform(_to_float(self.data))
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        image = _to_float(self.data[index]) if self._prepared is None else self._prepared[index]
+        return image if self.transform is None else self.transform(image), int(self.targets[index])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)})"
+
+
+def _to_float(images: Tensor) -> Tensor:
+    return images.unsqueeze(-3).to(torch.float32).div_(255)
+
+
+def read_idx_folder(folder: Path) -> tuple[np.ndarray, ...]:
+    """Training images and labels, test images and labels: uint8 `[n, 28, 28]` and `[n]` each."""
+    files = FASHION_MNIST.files.items()
+    return tuple(read_checked(FASHION_MNIST, find_file(folder, name), shape) for name, shape in files)
+
+
+# From here on the stand-in: ten kinds of garments drawn from simple shapes, some hard to tell apart.
 _SEED = 6
 _SIZE, _MARGIN, _NUM_CLASSES, _NUM_VARIANTS = 28, 2, 10, 150
 _NUM_TRAIN, _NUM_TEST = 60000, 10000
@@ -22,7 +79,7 @@ Pick = Callable[[int, int], int]
 
 def make_garments() -> tuple[np.ndarray, ...]:
     """Training images and labels, test images and labels: uint8 `[n, 28, 28]` and `[n]` each."""
-    draws = Draws(_SEED)
+    draws = RandomIntegers(_SEED)
     bank = _draw_bank(draws)
     parts = []
     for count in (_NUM_TRAIN, _NUM_TEST):
@@ -31,7 +88,7 @@ def make_garments() -> tuple[np.ndarray, ...]:
     return tuple(parts)
 
 
-def _draw_bank(draws: Draws) -> np.ndarray:
+def _draw_bank(draws: RandomIntegers) -> np.ndarray:
     """Variants of every garment with a margin around: uint8 `[10, num_variants, 32, 32]`."""
 
     def pick(low: int, high: int) -> int:
@@ -44,7 +101,7 @@ def _draw_bank(draws: Draws) -> np.ndarray:
     return bank
 
 
-def _photograph(draws: Draws, bank: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def _photograph(draws: RandomIntegers, bank: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """One picture per label: a variant moved by up to two pixels, lighter or darker, with grain."""
     images = np.empty((len(labels), _SIZE, _SIZE), dtype=np.uint8)
     variant = draws.below(_NUM_VARIANTS, len(labels))
@@ -76,22 +133,6 @@ def _top(pick: Pick, sleeve: tuple[int, int], opening: int) -> np.ndarray:
     return picture
 
 
-def _tshirt(pick: Pick) -> np.ndarray:
-    return _top(pick, sleeve=(6, 12), opening=2)
-
-
-def _pullover(pick: Pick) -> np.ndarray:
-    return _top(pick, sleeve=(17, 24), opening=6)
-
-
-def _coat(pick: Pick) -> np.ndarray:
-    return _top(pick, sleeve=(18, 25), opening=88)
-
-
-def _shirt(pick: Pick) -> np.ndarray:
-    return _top(pick, sleeve=(9, 20), opening=55)
-
-
 def _trouser(pick: Pick) -> np.ndarray:
     start, stop, width, hip = pick(0, 3), pick(25, 28), pick(7, 11), pick(6, 10)
     gap = np.where(_row > hip, 1 + (_row - hip) // pick(5, 9), 0)
@@ -121,14 +162,6 @@ def _shoe(pick: Pick, shaft: int, holes: int) -> np.ndarray:
     return picture
 
 
-def _sandal(pick: Pick) -> np.ndarray:
-    return _shoe(pick, shaft=pick(5, 11), holes=pick(2, 4))
-
-
-def _sneaker(pick: Pick) -> np.ndarray:
-    return _shoe(pick, shaft=pick(7, 11), holes=int(pick(1, 100) <= 8))
-
-
 def _boot(pick: Pick) -> np.ndarray:
     picture = _shoe(pick, shaft=pick(9, 12), holes=0)
     top, back = pick(2, 9), pick(18, 25)
@@ -146,4 +179,16 @@ def _bag(pick: Pick) -> np.ndarray:
     return picture
 
 
-_GARMENTS = (_tshirt, _trouser, _pullover, _dress, _coat, _sandal, _shirt, _sneaker, _bag, _boot)
+# In the order of the classes.
+_GARMENTS = (
+    lambda pick: _top(pick, sleeve=(6, 12), opening=2),
+    _trouser,
+    lambda pick: _top(pick, sleeve=(17, 24), opening=6),
+    _dress,
+    lambda pick: _top(pick, sleeve=(18, 25), opening=88),
+    lambda pick: _shoe(pick, shaft=pick(5, 11), holes=pick(2, 4)),
+    lambda pick: _top(pick, sleeve=(9, 20), opening=55),
+    lambda pick: _shoe(pick, shaft=pick(7, 11), holes=int(pick(1, 100) <= 8)),
+    _bag,
+    _boot,
+)
