@@ -24,8 +24,8 @@ from .options import FixedSizeOptions, FixedSizeStrategy, OverSizeStrategy, near
 from .planning import Budgets, Plan, combined, pack, pad_to_max, share, stream_pack, without_misfits
 from .trimming import Trimmed, nothing_trimmed, take_report, trim_table, with_report
 
-# So many mini-batches are worked out at once: enough to spread the overhead, few enough for the cache.
-_CHUNK = 32
+# This many mini-batches are worked out at once: enough to spread the overhead of doing so.
+_CHUNK = 96
 
 # Without a plan that needs all sizes, so many graphs are looked at for their attributes.
 _LOOKED_AT = 1000

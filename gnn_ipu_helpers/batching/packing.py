@@ -106,6 +106,9 @@ def assign_packs(sizes: np.ndarray, room: np.ndarray, thorough: bool = False) ->
         best = packs if best is None or packs.max() < best.max() else best
         if best.max() + 1 <= (fewest if few and attempt < _EARNEST_ATTEMPTS else enough):
             break
+    if thorough and few and best.max() + 1 > fewest:
+        packs = _Packs(sizes, room, fewest).best_fit(np.arange(len(sizes)))
+        best = packs if packs.max() < best.max() else best
     return _numbered_by_first(best)
 
 
@@ -158,8 +161,7 @@ class _Packs:
         """
         self._match(self._deal(np.arange(len(self._sizes)), share))
         self._exchange(enough - len(self._free))
-        self._best_fit(np.flatnonzero(self._pack_of < 0))
-        return _numbered_by_first(self._pack_of)
+        return self.best_fit(np.flatnonzero(self._pack_of < 0))
 
     def _place(self, graphs: np.ndarray, packs: np.ndarray) -> None:
         """Puts each graph into the pack beside it, if it fits; no pack comes twice."""
@@ -282,10 +284,10 @@ class _Packs:
         needed = (self._sizes[graphs].sum(axis=0) / self._room).max()
         return needed <= (num_packs if num_packs <= 1 else 0.9 * num_packs)
 
-    def _best_fit(self, graphs: np.ndarray) -> None:
-        """Puts graphs, the largest first, into the pack that they fill best, or into a new one."""
+    def best_fit(self, graphs: np.ndarray) -> np.ndarray:
+        """Puts graphs, the largest first, where they fit best, or into new packs; returns all packs `[G]`."""
         if len(graphs) == 0:
-            return
+            return _numbered_by_first(self._pack_of)
         graphs = graphs[np.argsort(-(self._sizes[graphs] / self._room).max(axis=1), kind="stable")]
         # Most packs are too full for even the smallest of these graphs.
         open_packs = np.flatnonzero((self._free >= self._sizes[graphs].min(axis=0)).all(axis=1))
@@ -299,6 +301,7 @@ class _Packs:
             num_open = max(num_open, at + 1)
             self._pack_of[graph] = numbers[at]
             free[at] -= self._sizes[graph]
+        return _numbered_by_first(self._pack_of)
 
 
 def _main_direction(points: np.ndarray) -> np.ndarray:
