@@ -42,8 +42,8 @@ lab: $(READY) ## open JupyterLab on localhost
 docs: $(READY) ## the site of notebooks and reference, in build/site
 	@$(BIN)/python tools/docs.py
 
-bench: $(READY) ## loaders, sampling and the check, side by side with PyG, as ratios
-	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+bench: $(READY) ## steps, epochs, loaders and sampling side by side with PyG, as ratios; QUICK=1 for a few
+	@$(BIN)/python benchmarks/run.py
 
 figures: $(READY) ## redraw static/
 	$(BIN)/python tools/figures.py

@@ -18,6 +18,7 @@ from gnn_ipu_helpers import datasets
 from gnn_ipu_helpers.batching import FixedSizeDataLoader, FixedSizeOptions, FixedSizeStrategy, efficiency
 
 GRAPHS, FEW_GRAPHS = 127, 28
+NOT_TENSORS = ["name", "smiles"]
 BATCHES = 20
 ROUNDS = 7
 
@@ -68,9 +69,13 @@ def strategies(dataset: InMemoryDataset, graphs: int) -> dict[str, FixedSizeData
     """A loader for each strategy with about so many real graphs in a batch."""
     packed = FixedSizeOptions.for_packing(dataset, num_graphs=graphs + 1)
     return {
-        "PadToMax": FixedSizeDataLoader(dataset, graphs + 1, shuffle=True),
+        "PadToMax": FixedSizeDataLoader(dataset, graphs + 1, shuffle=True, exclude_keys=NOT_TENSORS),
         "Pack": FixedSizeDataLoader(
-            dataset, shuffle=True, fixed_size_options=packed, fixed_size_strategy=FixedSizeStrategy.Pack
+            dataset,
+            shuffle=True,
+            fixed_size_options=packed,
+            fixed_size_strategy=FixedSizeStrategy.Pack,
+            exclude_keys=NOT_TENSORS,
         ),
     }
 
@@ -96,7 +101,8 @@ def report_growth(dataset: InMemoryDataset) -> None:
     print(f"\n{'graphs':>10}{'ms per batch':>14}{'relative':>10}")
     first = None
     for times in (1, 10, 100):
-        loader = FixedSizeDataLoader(Tiled(dataset, base, times), GRAPHS + 1, shuffle=True)
+        tiled = Tiled(dataset, base, times)
+        loader = FixedSizeDataLoader(tiled, GRAPHS + 1, shuffle=True, exclude_keys=NOT_TENSORS)
         # As many batches at each size, whole epochs of them.
         rounds = [per_batch(itertools.chain.from_iterable([loader] * (100 // times))) for _ in range(3)]
         first = first or min(rounds)
@@ -106,16 +112,21 @@ def report_growth(dataset: InMemoryDataset) -> None:
 def report_plan(dataset: InMemoryDataset) -> None:
     """How long it takes to plan packs for 130,000 graphs, and how full they get."""
     large = Tiled(dataset, 1000, 130)
-    for num_nodes in (512, 256):
+    for num_nodes, shuffle in itertools.product((512, 256), (True, False)):
         options = FixedSizeOptions.for_packing(large, num_nodes=num_nodes)
         loader = FixedSizeDataLoader(
-            large, shuffle=True, fixed_size_options=options, fixed_size_strategy=FixedSizeStrategy.Pack
+            large,
+            shuffle=shuffle,
+            fixed_size_options=options,
+            fixed_size_strategy=FixedSizeStrategy.Pack,
+            exclude_keys=NOT_TENSORS,
         )
         start = time.process_time()
-        number = len(loader)
+        len(loader)
         took = time.process_time() - start
-        print(f"\n{len(large):,} graphs in {number} packs of {num_nodes} nodes, planned in {took:.2f} s")
-        print(f"  {options}")
+        order = "shuffled" if shuffle else "in order"
+        print(f"\n{len(large):,} graphs, {order}, in packs of {num_nodes} nodes, planned in {took:.2f} s")
+        print(f"  {efficiency(loader)}")
 
 
 def main() -> None:

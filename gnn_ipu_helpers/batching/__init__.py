@@ -1,14 +1,12 @@
 """Batches of one fixed size: options, strategies and loaders."""
 
-from .cluster_loader import FixedSizeClusterLoader
 from .collating import collate_fixed_size
-from .data_loader import DataLoader
 from .efficiency import Efficiency, efficiency
-from .fixed_size_loader import FixedSizeDataLoader
-from .neighbor_loader import FixedSizeNeighborLoader, neighbor_loader
-from .options import FixedSizeOptions
+from .loaders import DataLoader, FixedSizeDataLoader
+from .options import FixedSizeOptions, FixedSizeStrategy, OverSizeStrategy
 from .partitioning import partition
-from .strategies import FixedSizeStrategy, OverSizeStrategy
+from .planning import PackSampler
+from .subgraph_loaders import FixedSizeClusterLoader, FixedSizeNeighborLoader, neighbor_loader
 from .trimming import Trimmed, trim
 
 __all__ = [
@@ -20,6 +18,7 @@ __all__ = [
     "FixedSizeOptions",
     "FixedSizeStrategy",
     "OverSizeStrategy",
+    "PackSampler",
     "Trimmed",
     "collate_fixed_size",
     "efficiency",

@@ -1,19 +1,42 @@
-"""The padding contract: what a batch of fixed size is. Every loader makes its batches here."""
+"""The padding contract: what a batch of fixed size is. Every loader makes its batches here.
+
+First the arithmetic, for many batches at once: where each row of each batch comes from, where padding begins,
+and what is added to numbers of nodes (`lay_out`). Then the batches, one after another: a gather into fresh
+memory for each attribute (`Collator`). Last, how mini-batches become a combined batch (`combine_batches`).
+"""
 
 from __future__ import annotations
 
 import copy
-import math
-from typing import Any, NamedTuple, Sequence, Tuple
+from typing import Any, Iterator, NamedTuple, Sequence, Tuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from .._backend import poptorch
+from .graphs import (
+    EDGE,
+    GRAPH,
+    GRAPHS,
+    NODE,
+    Column,
+    Field,
+    GraphTable,
+    Group,
+    Picked,
+    Schema,
+    StoreKey,
+    end_points,
+    graph_rows,
+    infer_schema,
+    kind_of,
+    moves_with_nodes,
+    spans,
+)
 from .options import FixedSizeOptions
-from .padding import GRAPHS, Layout, lay_out
-from .schema import EDGE, GRAPH, NODE, Field, Group, Schema, StoreKey, infer_schema
-from .table import Column, GraphTable, Picked, check_edges, graph_rows
+from .trimming import Trimmed, take_report, with_report
 
 # PyG's Data lists these attributes first, then the others by name.
 _FIRST_KEYS = ("x", "edge_index", "edge_attr", "y", "pos")
@@ -21,7 +44,7 @@ _FIRST_KEYS = ("x", "edge_index", "edge_attr", "y", "pos")
 # A store and the name of an attribute in it.
 Key = Tuple[StoreKey, str]
 
-_MASKS = {NODE: "nodes_mask", EDGE: "edges_mask", GRAPH: "graphs_mask"}
+MASKS = {NODE: "nodes_mask", EDGE: "edges_mask", GRAPH: "graphs_mask"}
 
 
 def collate_fixed_size(
@@ -36,63 +59,217 @@ def collate_fixed_size(
 ) -> Batch:
     """Puts graphs into one batch and pads it to the fixed size.
 
-    The batch has exactly ``options.num_nodes`` nodes, ``num_edges`` edges and ``num_graphs`` graphs (of each
+    The batch has exactly `options.num_nodes` nodes, `num_edges` edges and `num_graphs` graphs (of each
     node and edge type, if heterogeneous): the real graphs first, then the padding graphs, which share the
     padding nodes and edges evenly. The edges of a padding graph lead from its first node to itself.
 
     Args:
         samples: The real graphs.
         options: The fixed size.
-        add_pad_masks: Add ``nodes_mask``, ``edges_mask`` and ``graphs_mask``, True where real.
-        follow_batch: Attributes that get their own ``<name>_batch`` and ``<name>_ptr``.
+        add_pad_masks: Add `nodes_mask`, `edges_mask` and `graphs_mask`, True where real.
+        follow_batch: Attributes that get their own `<name>_batch` and `<name>_ptr`.
         exclude_keys: Attributes to leave out.
         schema: The attributes and their levels, where the samples alone could be ambiguous; see
-            :func:`~gnn_ipu_helpers.batching.schema.infer_schema`.
+            `gnn_ipu_helpers.batching.graphs.infer_schema`.
         ids: What to call the graphs in messages (default: their positions).
     """
     if schema is None:
         schema = infer_schema(samples, exclude_keys or ())
     collator = Collator(schema.without(exclude_keys or ()), options, add_pad_masks, follow_batch)
     table = GraphTable.of_samples(samples, collator.schema, ids)
-    check_edges(table)
+    table.check_edges()
     return collator.collate(table, torch.arange(len(samples)))
 
 
-class Prepared(NamedTuple):
-    """One of several batches that are made together.
+# -- where everything goes -----------------------------------------------------------------------------------
+
+
+class Layout(NamedTuple):
+    """Where the rows of M batches come from and go to. N padded rows of a group, P graphs in a batch.
 
     Args:
-        real: For each field the real values of each batch.
-        structure: By store and name, what says which graph a row belongs to and which rows are real, for each
-            batch.
-        ptr: For each field where each graph begins, for each batch.
-        steps: For each field what is added to the values of each graph, for each batch.
-        offsets: By position of the field, what is added to each padded value, for each batch.
-        batch: Which of the batches this is.
+        num_real: For each group the number of real rows in each batch.
+        rows: For each group the table's rows of all batches, one after another, without padding.
+        ptr: For each group where each graph begins in its batch, `[M, P + 1]`.
+        graph_of: For each group the graph that each row of a padded batch belongs to, `[M, N]`.
+        steps: By position of the field, what is added to the values of each graph, `[M, P]` or
+            `[M, 2, P]`.
+        offsets: The same for each row of a padded batch, `[M, N]` or `[M, 2, N]`.
     """
 
-    real: list[Sequence[Any]]
-    structure: dict[Key, Sequence[Tensor]]
-    ptr: list[Sequence[Tensor]]
-    steps: list[Sequence[Tensor]]
-    offsets: dict[int, Sequence[Tensor]]
-    batch: int
+    num_real: dict[Group, list[int]]
+    rows: dict[Group, Tensor]
+    ptr: dict[Group, Tensor]
+    graph_of: dict[Group, Tensor]
+    steps: dict[int, Tensor]
+    offsets: dict[int, Tensor]
 
 
-class Workspace:
-    """Memory that is used again and again: fresh memory takes longer to get than to fill."""
+def lay_out(
+    table: GraphTable, batches: Sequence[Tensor], options: FixedSizeOptions, followed: Sequence[Group]
+) -> Layout:
+    """Works out rows, padding and offsets of many batches at once.
 
-    def __init__(self) -> None:
-        self._memory: dict[Key, Tensor] = {}
+    Args:
+        table: The graphs.
+        batches: For each batch the positions of its real graphs in the table.
+        options: The fixed size.
+        followed: The groups whose rows need to know their graph.
+    """
+    sizes = torch.tensor([len(batch) for batch in batches])
+    graphs = torch.cat(list(batches))
+    num_real = {GRAPHS: sizes.tolist()}
+    _check_fit(table, batches, num_real, options)
+    slots = (
+        torch.repeat_interleave(torch.arange(len(sizes)), sizes),
+        spans(torch.zeros_like(sizes), sizes),
+    )
+    counts = {group: count.index_select(0, graphs) for group, count in table.counts.items()}
+    matrices = {
+        group: _matrix(count, slots, (len(sizes), options.num_graphs)) for group, count in counts.items()
+    }
+    num_real = {**{group: matrix.sum(1).tolist() for group, matrix in matrices.items()}, **num_real}
+    _check_fit(table, batches, num_real, options)
+    padded = _padded(matrices, sizes, options)
+    padded[GRAPHS] = torch.ones(len(sizes), options.num_graphs, dtype=torch.long)
+    rows = {group: spans(table.starts[group].index_select(0, graphs), counts[group]) for group in counts}
+    rows[GRAPHS] = table.places.index_select(0, graphs)
+    ptr = {group: torch.nn.functional.pad(matrix.cumsum(1), (1, 0)) for group, matrix in padded.items()}
+    steps = {i: _steps(table, i, graphs, slots, ptr) for i in table.shifts}
+    offsets = {}
+    for position, step in steps.items():
+        field = table.schema.fields[position]
+        if options.pad_positions is not None and field.name == "edge_index":
+            step = _away_from_loops(field, step, sizes)
+        offsets[position] = _offsets(field, step, padded)
+    numbers = torch.arange(options.num_graphs).expand(len(sizes), -1)
+    graph_of = {group: _spread(numbers, padded[group]) for group in followed}
+    return Layout(num_real, rows, ptr, graph_of, steps, offsets)
 
-    def empty(self, key: Key, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        """A tensor without values, in the memory that the one before with this key had."""
-        size = math.prod(shape)
-        memory = self._memory.get(key)
-        if memory is None or memory.numel() < size:
-            # Somewhat larger, since the next one may be.
-            memory = self._memory[key] = torch.empty(size + size // 4, dtype=dtype)
-        return memory[:size].view(shape)
+
+def _matrix(values: Tensor, slots: tuple[Tensor, Tensor], shape: tuple[int, ...]) -> Tensor:
+    """Values of real graphs, each in the slot of its graph; 0 for padding graphs."""
+    matrix = torch.zeros(shape, dtype=torch.long)
+    matrix[slots] = values
+    return matrix
+
+
+def fits(table: GraphTable, graphs: Tensor, options: FixedSizeOptions) -> bool:
+    """Whether the graphs at these positions have no more nodes and edges than fit beside padding."""
+    return all(int(table.counts[g][graphs].sum()) <= options.room(g) for g in table.counts)
+
+
+def _check_fit(
+    table: GraphTable,
+    batches: Sequence[Tensor],
+    num_real: dict[Group, list[int]],
+    options: FixedSizeOptions,
+) -> None:
+    """Raises if a batch has more graphs, nodes or edges than fit beside the padding."""
+    for group, totals in num_real.items():
+        most, room = max(totals), options.room(group)
+        if most <= room:
+            continue
+        if group == GRAPHS:
+            raise ValueError(
+                f"A batch of {most} graphs does not fit: num_graphs={options.num_graphs} leaves room for "
+                f"{room}, one being reserved for padding. Raise num_graphs or make smaller batches."
+            )
+        batch = batches[totals.index(most)]
+        counts = table.counts[group][batch]
+        largest, total = int(counts.max()), int(counts.sum())
+        graph = f"raph {int(table.ids[batch[counts.argmax()]])} with {largest} {kind_of(group)}"
+        name, budget = f"num_{group[0]}s", options.budget(group)
+        if largest > room:
+            what, fewer = f"G{graph} does not fit", ""
+        else:
+            what = (
+                f"The {len(batch)} graphs of a batch, with {total} {kind_of(group)} together, do not fit "
+                f"(the largest is g{graph})"
+            )
+            fewer = (
+                " put fewer graphs into a batch (FixedSizeStrategy.StreamPack and Pack do so by themselves),"
+            )
+        needed = (largest if largest > room else total) + budget - room
+        raise ValueError(
+            f"{what}: {name}={budget} leaves room for {room}. Raise {name} to at least {needed},{fewer} or "
+            "choose another over_size_strategy: OverSizeStrategy.Skip leaves out what is too large, "
+            "TrimNodesAndEdges cuts it down."
+        )
+
+
+def _padded(counts: dict[Group, Tensor], sizes: Tensor, options: FixedSizeOptions) -> dict[Group, Tensor]:
+    """The rows of every graph with padding graphs included, `[M, P]` for each group.
+
+    Padding is split evenly over the padding graphs, the first ones taking the remainder. Where there are
+    fewer padding nodes than padding graphs, the last graphs stay empty and carry no edges either.
+
+    Args:
+        counts: The rows of real graphs, `[M, P]` for each group.
+        sizes: The number of real graphs in each batch, `[M]`.
+        options: The fixed size.
+    """
+    place = torch.arange(options.num_graphs) - sizes.unsqueeze(1)
+    num_padding = options.num_graphs - sizes
+    padded, with_nodes = {}, {}
+    for group, matrix in sorted(counts.items(), key=lambda item: item[0][0] != NODE):
+        spare = options.budget(group) - matrix.sum(1)
+        if group[0] == NODE:
+            # An edge between two nodes needs both in its graph: fewer padding graphs, with two nodes or more.
+            carriers = num_padding if options.pad_positions is None else num_padding.minimum(spare // 2)
+            with_nodes[group] = torch.minimum(carriers, spare)
+        else:
+            carriers = torch.minimum(*(with_nodes[end] for end in end_points(group[1])))
+        share = torch.div(spare, carriers, rounding_mode="floor").unsqueeze(1)
+        extra = (spare % carriers).unsqueeze(1)
+        is_carrier = (place >= 0) & (place < carriers.unsqueeze(1))
+        padded[group] = matrix + is_carrier * (share + (place < extra))
+    return padded
+
+
+def _spread(values: Tensor, counts: Tensor) -> Tensor:
+    """Repeats each graph's value for each of its rows: `[M, P]` to `[M, N]`."""
+    return torch.repeat_interleave(values.reshape(-1), counts.reshape(-1)).view(len(counts), -1)
+
+
+def _steps(
+    table: GraphTable, position: int, graphs: Tensor, slots: tuple[Tensor, Tensor], ptr: dict[Group, Tensor]
+) -> Tensor:
+    """What each graph's values of a field are moved by, `[M, P]` or `[M, 2, P]`."""
+    field, shift = table.schema.fields[position], table.shifts[position]
+    if shift is None and field.level == EDGE and field.store is not None:
+        return torch.stack([ptr[end][:, :-1] for end in end_points(field.store)], dim=1)
+    if shift is None:
+        nodes = ptr[NODE, field.store]
+        # An empty padding graph begins behind the last node, which is no node to point at.
+        return nodes[:, :-1].clamp(max=int(nodes[0, -1]) - 1)
+    num_batches, num_graphs = ptr[GRAPHS].size(0), ptr[GRAPHS].size(1) - 1
+    matrix = _matrix(shift[graphs], slots, (num_batches, num_graphs, shift.size(1)))
+    steps = (matrix.cumsum(1) - matrix).transpose(1, 2)
+    return steps.squeeze(1) if shift.size(1) == 1 else steps
+
+
+def _away_from_loops(field: Field, steps: Tensor, sizes: Tensor) -> Tensor:
+    """The steps with which a padding edge leads from the first node of its graph to the second one."""
+    if steps.dim() == 2:
+        steps = torch.stack([steps, steps], dim=1)
+    if len(set(end_points(field.store))) == 2:
+        # Between two types there are no loops, and nodes of different types lie apart.
+        return steps
+    is_padding = torch.arange(steps.size(2)) >= sizes.unsqueeze(1)
+    return torch.stack([steps[:, 0], steps[:, 1] + is_padding], dim=1)
+
+
+def _offsets(field: Field, steps: Tensor, padded: dict[Group, Tensor]) -> Tensor:
+    """The steps, for each row of each batch: `[M, N]` or `[M, 2, N]`."""
+    if field.level == GRAPH:
+        return steps.repeat_interleave(field.rows, dim=-1)
+    if steps.dim() == 2:
+        return _spread(steps, padded[field.group])
+    return torch.stack([_spread(side, padded[field.group]) for side in steps.unbind(1)], dim=1)
+
+
+# -- the batches ---------------------------------------------------------------------------------------------
 
 
 class Collator:
@@ -101,8 +278,8 @@ class Collator:
     Args:
         schema: The attributes of the graphs.
         options: The fixed size.
-        add_pad_masks: Add ``nodes_mask``, ``edges_mask`` and ``graphs_mask``.
-        follow_batch: Attributes that get their own ``<name>_batch`` and ``<name>_ptr``.
+        add_pad_masks: Add `nodes_mask`, `edges_mask` and `graphs_mask`.
+        follow_batch: Attributes that get their own `<name>_batch` and `<name>_ptr`.
     """
 
     def __init__(
@@ -116,8 +293,9 @@ class Collator:
         self.options = options
         self._add_pad_masks = add_pad_masks
         self._follow_batch = set(follow_batch or ())
-        self._targets = [_Target(field, options) for field in self.schema.fields]
-        followed = {_group(field) for field in self.schema.fields if field.name in self._follow_batch}
+        self._check_names()
+        self._targets = [_Target(field, schema, options) for field in self.schema.fields]
+        followed = {field.group for field in self.schema.fields if field.name in self._follow_batch}
         self._followed = [
             group for group in [*schema.groups, GRAPHS] if group[0] == NODE or group in followed
         ]
@@ -126,55 +304,43 @@ class Collator:
 
     def collate(self, table: GraphTable, graphs: Tensor) -> Batch:
         """One batch of the graphs at these positions of a table."""
-        return self.assemble(self.prepare(table, [graphs])[0])
+        return next(self.collate_many(table, [graphs]))
 
-    def prepare(
-        self, table: GraphTable, batches: Sequence[Tensor], workspace: Workspace | None = None
-    ) -> list[Prepared]:
-        """Works out and gathers all that can be had for many batches at once.
+    def collate_many(self, table: GraphTable, batches: Sequence[Tensor]) -> Iterator[Batch]:
+        """One batch after another, from the positions of their real graphs in a table.
 
-        Args:
-            table: The graphs.
-            batches: For each batch the positions of its real graphs in the table.
-            workspace: Memory to use again. What was prepared in it before is lost.
+        What can be worked out for all of them at once, is.
         """
-        workspace = Workspace() if workspace is None else workspace
         layout = lay_out(table, batches, self.options, self._followed)
-        columns = zip(self._targets, table.columns)
-        real = [target.gather(column, layout, workspace) for target, column in columns]
-        begins = {(group, 1): ptr.unbind(0) for group, ptr in layout.ptr.items()}
-        ptr = []
+        gathers = [target.gather(column, layout) for target, column in zip(self._targets, table.columns)]
+        offsets = {position: offset.numpy() for position, offset in layout.offsets.items()}
+        begins: dict[tuple[Group, int], Sequence[Tensor]] = {}
         for field in self.schema.fields:
-            begin = (_group(field), field.rows)
-            if begin not in begins:
-                begins[begin] = (layout.ptr[begin[0]] * field.rows).unbind(0)
-            ptr.append(begins[begin])
+            if (field.group, field.rows) not in begins:
+                begins[field.group, field.rows] = (layout.ptr[field.group] * field.rows).unbind(0)
+        ptr = [begins[field.group, field.rows] for field in self.schema.fields]
         steps = [self._steps_of(layout, position) for position in range(len(self._targets))]
-        offsets = {position: offset.unbind(0) for position, offset in layout.offsets.items()}
         structure = self._structure(layout)
-        return [Prepared(real, structure, ptr, steps, offsets, batch) for batch in range(len(batches))]
-
-    def assemble(self, prepared: Prepared) -> Batch:
-        """Makes one batch of what was prepared, in memory of its own."""
-        at = prepared.batch
-        batch = copy.copy(self._empty)
-        # The attributes of a store lie in this dictionary; going through the store takes ten times as long.
-        values = {store._key: store._mapping for store in batch.stores}
-        slices: dict[Any, Any] = {}
-        steps: dict[Any, Any] = {}
-        for position, target in enumerate(self._targets):
-            key, name = target.store, target.name
-            values[key][name] = target.pad(prepared.real[position][at], prepared.offsets.get(position), at)
-            # PyG keeps the slices of the global store at the top.
-            (slices if key is None else slices.setdefault(key, {}))[name] = prepared.ptr[position][at]
-            (steps if key is None else steps.setdefault(key, {}))[name] = prepared.steps[position][at]
-        for (key, name), each in prepared.structure.items():
-            values[key][name] = each[at].clone()
-        for store in batch.stores if self.schema.stating_num_nodes else ():
-            if store._key in self.schema.stating_num_nodes:
-                store._num_nodes = store.ptr.diff().tolist()
-        batch._slice_dict, batch._inc_dict = slices, steps
-        return batch
+        for at in range(len(batches)):
+            batch = copy.copy(self._empty)
+            # The attributes of a store lie in this dictionary; the store itself takes ten times as long.
+            values = {store._key: store._mapping for store in batch.stores}
+            slices: dict[Any, Any] = {}
+            moved: dict[Any, Any] = {}
+            for position, target in enumerate(self._targets):
+                key, name = target.store, target.name
+                offset = offsets[position][at] if position in offsets else None
+                values[key][name] = target.fill(gathers[position], at, offset)
+                # PyG keeps the slices of the global store at the top.
+                (slices if key is None else slices.setdefault(key, {}))[name] = ptr[position][at]
+                (moved if key is None else moved.setdefault(key, {}))[name] = steps[position][at]
+            for (key, name), each in structure.items():
+                values[key][name] = each[at].clone()
+            for store in batch.stores if self.schema.stating_num_nodes else ():
+                if store._key in self.schema.stating_num_nodes:
+                    store._num_nodes = store.ptr.diff().tolist()
+            vars(batch).update(_slice_dict=slices, _inc_dict=moved)
+            yield batch
 
     def _steps_of(self, layout: Layout, position: int) -> Sequence[Tensor]:
         """What is added to the values of each graph, shaped as PyG subtracts it again."""
@@ -191,24 +357,48 @@ class Collator:
             values[key, "ptr"] = layout.ptr[NODE, key].unbind(0)
         if self._add_pad_masks:
             for group, num_real in layout.num_real.items():
-                numbers = torch.arange(
-                    self.options.num_graphs if group == GRAPHS else self.options.budget(group)
-                )
-                values[group[1], _MASKS[group[0]]] = (numbers < torch.tensor(num_real).unsqueeze(1)).unbind(0)
+                numbers = torch.arange(self.options.budget(group))
+                values[group[1], MASKS[group[0]]] = (numbers < torch.tensor(num_real).unsqueeze(1)).unbind(0)
         for field in self.schema.fields:
             if field.name in self._follow_batch:
-                graph_of = layout.graph_of[_group(field)].repeat_interleave(field.rows, dim=1)
+                graph_of = layout.graph_of[field.group].repeat_interleave(field.rows, dim=1)
                 values[field.store, f"{field.name}_batch"] = graph_of.unbind(0)
-                values[field.store, f"{field.name}_ptr"] = (layout.ptr[_group(field)] * field.rows).unbind(0)
+                values[field.store, f"{field.name}_ptr"] = (layout.ptr[field.group] * field.rows).unbind(0)
         return values
+
+    def _made_names(self) -> dict[StoreKey, list[str]]:
+        """The attributes of each store that a batch has and the graphs do not."""
+        names: dict[StoreKey, list[str]] = {None: []}
+        for field in self.schema.fields:
+            if field.name in self._follow_batch:
+                names.setdefault(field.store, []).extend([f"{field.name}_batch", f"{field.name}_ptr"])
+        for level, key in [*self.schema.groups, GRAPHS]:
+            own = names.setdefault(key, [])
+            own += ["batch", "ptr"] if level == NODE else []
+            own += [MASKS[level]] if self._add_pad_masks else []
+        return names
+
+    def _check_names(self) -> None:
+        """Raises if the graphs carry an attribute that a batch would overwrite."""
+        made = self._made_names()
+        for field in self.schema.fields:
+            if field.name in made.get(field.store, ()) and field.name != "batch":
+                masks = " Make the loader with add_pad_masks=False," if field.name in MASKS.values() else ""
+                raise ValueError(
+                    f"The graphs carry an attribute '{field.name}', which is the name of one that every "
+                    f"batch gets.{masks} Rename it, or leave it out with exclude_keys=['{field.name}']."
+                )
 
     def _make_empty(self) -> Batch:
         """A batch with all its attributes, in their final order, but without values."""
         batch = Batch(_base_cls=self.schema.data_class)
         budgets = {group: self.options.budget(group) for group in self.schema.groups}
-        for key, names in self._names().items():
+        names = self._made_names()
+        for field in reversed(self.schema.fields):
+            names.setdefault(field.store, []).insert(0, field.name)
+        for key in [None, *self.schema.node_types, *self.schema.edge_types]:
             store = batch.stores[0] if key is None else batch[key]
-            for name in names if self.schema.is_hetero else sorted(names, key=_order):
+            for name in names[key] if self.schema.is_hetero else sorted(names[key], key=_order):
                 store[name] = ()
         for key in self.schema.stating_num_nodes:
             (batch.stores[0] if key is None else batch[key])["num_nodes"] = budgets[NODE, key]
@@ -217,78 +407,147 @@ class Collator:
         batch._num_graphs = self.options.num_graphs
         return batch
 
-    def _names(self) -> dict[StoreKey, list[str]]:
-        """The attributes of each store of a batch."""
-        names: dict[StoreKey, list[str]] = {None: []}
-        for field in self.schema.fields:
-            own = names.setdefault(field.store, [])
-            own.append(field.name)
-            if field.name in self._follow_batch:
-                own += [f"{field.name}_batch", f"{field.name}_ptr"]
-        for level, key in [*self.schema.groups, GRAPHS]:
-            own = names.setdefault(key, [])
-            own += ["batch", "ptr"] if level == NODE else []
-            own += [_MASKS[level]] if self._add_pad_masks else []
-        return names
-
 
 def _order(name: str) -> tuple[int, str]:
     return (_FIRST_KEYS.index(name) if name in _FIRST_KEYS else len(_FIRST_KEYS)), name
 
 
-def _group(field: Field) -> Group:
-    """What a field's entries are counted with."""
-    return GRAPHS if field.level == GRAPH else field.group
+class _Gather(NamedTuple):
+    """From where one attribute of several batches comes."""
+
+    column: Any  # all values, as NumPy's: its gathers of short rows are twice as fast
+    rows: Any  # of all batches, one after another, [R]
+    bounds: list[int]  # where the rows of each batch begin, [M + 1]
 
 
 class _Target:
     """Where one attribute goes in every batch; what is the same for all batches is worked out once."""
 
-    def __init__(self, field: Field, options: FixedSizeOptions) -> None:
+    def __init__(self, field: Field, schema: Schema, options: FixedSizeOptions) -> None:
         self.store, self.name = field.store, field.name
-        self._field, self._group = field, _group(field)
-        self._length = (
-            options.num_graphs * field.rows if field.level == GRAPH else options.budget(field.group)
-        )
-        self._pad_value = options.pad_value(field.level)
+        self._field, self._dim = field, field.dim
+        self._length = options.budget(field.group) * field.rows
+        self._shape = field.padded_shape(self._length)
+        # Numbers of nodes are padded with the first node of the padding graph.
+        pad_value = 0 if moves_with_nodes(schema, field) else options.pad_value(field)
         self._pad_object = options.pad_graph_defaults.get(field.name)
-        # How torch wants to be told to pad: from the last dimension to the padded one.
-        self._behind = [0] * (2 * (len(field.shape) - 1 - field.dim)) + [0]
+        # NumPy knows no bfloat16, but can copy its bits.
+        self._bits = torch.int16 if field.dtype == torch.bfloat16 else field.dtype
+        self._dtype = None if field.dtype is None else torch.empty(0, dtype=self._bits).numpy().dtype
+        self._padding = None
+        if field.dtype is not None:
+            self._padding = torch.zeros((), dtype=field.dtype).fill_(pad_value).view(self._bits).numpy()
+        self._positions = None
+        if options.pad_positions is not None and field.name == "pos" and field.level == NODE:
+            self._positions = self._on_a_line(schema, options)
 
-    def gather(self, column: Column, layout: Layout, workspace: Workspace) -> Sequence[Any]:
-        """The real values of each batch."""
+    def _on_a_line(self, schema: Schema, options: FixedSizeOptions) -> np.ndarray:
+        """Positions of all nodes of a type if they were padding, apart from one another and other types."""
+        if not self._field.dtype.is_floating_point or len(self._shape) != 2:
+            raise ValueError(
+                "pad_positions needs the attribute 'pos' to hold floating-point coordinates of shape "
+                f"[num_nodes, D] (got {self._field.dtype} of shape [num_nodes, "
+                f"{', '.join(map(str, self._shape[1:]))}])."
+            )
+        before = schema.node_types[: schema.node_types.index(self.store)]
+        first = sum(options.budget((NODE, key)) for key in before)
+        positions = torch.full(self._shape, options.node_pad_value, dtype=self._field.dtype)
+        positions[:, 0] = options.pad_positions * torch.arange(first, first + self._length)
+        return positions.view(self._bits).numpy()
+
+    def gather(self, column: Column, layout: Layout) -> _Gather:
+        """What the attribute's values in each batch are gathered from."""
         field = self._field
-        rows = graph_rows(field, layout.rows[self._group])
-        numbers = [number * field.rows for number in layout.num_real[self._group]]
+        rows = graph_rows(field, layout.rows[field.group])
+        bounds = [0, *np.cumsum([number * field.rows for number in layout.num_real[field.group]]).tolist()]
         if field.dtype is None:
-            return [[column[row] for row in part.tolist()] for part in rows.split(numbers)]
+            return _Gather(column, rows.tolist(), bounds)
         if isinstance(column, Picked):
-            return [column.index_select(field.dim, part) for part in rows.split(numbers)]
-        values = workspace.empty((self.store, self.name), field.padded_shape(rows.size(0)), field.dtype)
-        if field.dim == 1 and column.dim() == 2:
-            # Row by row is twice as fast as along the second dimension.
-            for side, out in zip(column, values):
-                torch.index_select(side, 0, rows, out=out)
+            column, rows = column.column, column.rows[rows]
+        return _Gather(column.view(self._bits).numpy(), rows.numpy(), bounds)
+
+    def fill(self, gather: _Gather, batch: int, offsets: np.ndarray | None) -> Any:
+        """The values of one batch, the real ones and then padding, in memory of their own."""
+        first, last = gather.bounds[batch], gather.bounds[batch + 1]
+        column, rows, number = gather.column, gather.rows[first:last], last - first
+        if self._dtype is None:
+            return [column[row] for row in rows] + [self._pad_object] * (self._length - number)
+        filled = np.empty(self._shape, self._dtype)
+        if self._dim == 0:
+            real, padding = filled[:number], filled[number:]
+            # Every row is there, so that clipping changes nothing; it saves NumPy a buffer.
+            column.take(rows, 0, real, "clip")
         else:
-            torch.index_select(column, field.dim, rows, out=values)
-        return values.split(numbers, dim=field.dim)
+            before = (slice(None),) * self._dim
+            real, padding = filled[(*before, slice(number))], filled[(*before, slice(number, None))]
+            if filled.ndim == 2:
+                # Row by row, there is memory to take into.
+                for side, out in zip(column, real):
+                    side.take(rows, 0, out, "clip")
+            else:
+                real[...] = column.take(rows, self._dim)
+        if offsets is not None:
+            padding[...] = 0
+            filled += _along(offsets, self._dim, filled)
+        else:
+            padding[...] = self._padding if self._positions is None else self._positions[number:]
+        values = torch.from_numpy(filled)
+        return values if self._bits == self._field.dtype else values.view(self._field.dtype)
 
-    def pad(self, real: Any, offsets: Sequence[Tensor] | None, batch: int) -> Any:
-        """The real values of one batch, and padding."""
-        if self._field.dtype is None:
-            return real + [self._pad_object] * (self._length - len(real))
-        if isinstance(real, Picked):
-            return real.padded(self._length, self._pad_value)
-        padding = [*self._behind, self._length - real.size(self._field.dim)]
-        if offsets is None:
-            return torch.constant_pad_nd(real, padding, self._pad_value)
-        values = torch.constant_pad_nd(real, padding)
-        values += _along(offsets[batch], self._field.dim, values)
-        return values
+
+def _along(offsets: np.ndarray, dim: int, values: np.ndarray) -> np.ndarray:
+    """Offsets `[N]` or `[2, N]`, shaped to be added to values that lie along a dimension."""
+    if offsets.ndim == 2 or dim == values.ndim - 1:
+        return offsets.astype(values.dtype, copy=False)
+    return offsets.reshape([-1 if at == dim else 1 for at in range(values.ndim)]).astype(values.dtype)
 
 
-def _along(offsets: Tensor, dim: int, values: Tensor) -> Tensor:
-    """Offsets ``[N]`` or ``[2, N]``, shaped to be added to values that lie along a dimension."""
-    if offsets.dim() == 2 or dim == values.dim() - 1:
-        return offsets
-    return offsets.view([-1 if at == dim else 1 for at in range(values.dim())])
+# -- combined batches ----------------------------------------------------------------------------------------
+
+
+def num_mini_batches(options: Any) -> int:
+    """How many mini-batches one call of a wrapped model takes.
+
+    That is device iterations × replicas × gradient accumulation steps, found through PopTorch's own loader.
+
+    Args:
+        options: A `poptorch.Options`, or None for the default ones.
+    """
+    if options is None:
+        return 1
+    loader = poptorch.DataLoader(options, range(1), batch_size=1, auto_distributed_partitioning=False)
+    return loader.combinedBatchSize
+
+
+def combine_batches(batches: list[Any]) -> Any:
+    """Concatenates the tensors of batches of one size on dimension 0: `edge_index` gets `[2k, E]`.
+
+    Everything that is not a tensor (`num_nodes`, `num_edges` …) is that of the first mini-batch.
+
+    Args:
+        batches: The mini-batches, `Batch` objects with the same attributes. The first one is changed.
+    """
+    combined = batches[0]
+    if len(batches) == 1:
+        return combined
+    trimmed = sum((take_report(batch) for batch in batches), Trimmed())
+    for position, store in enumerate(combined.stores):
+        others = [batch.stores[position] for batch in batches[1:]]
+        for name, value in list(store.items()):
+            if isinstance(value, Tensor):
+                store[name] = _concatenate(name, [value, *(other[name] for other in others)])
+            elif isinstance(value, list):
+                store[name] = value + [item for other in others for item in other[name]]
+    # The parts can no longer be told apart the way PyG separates a batch.
+    combined._slice_dict = combined._inc_dict = None
+    return with_report(combined, trimmed)
+
+
+def _concatenate(name: str, values: list[Tensor]) -> Tensor:
+    shapes = {tuple(value.shape) for value in values}
+    if len(shapes) > 1:
+        raise ValueError(
+            f"Mini-batches of different sizes cannot be combined: '{name}' has the shapes "
+            f"{[list(shape) for shape in sorted(shapes)]}. FixedSizeDataLoader makes batches of one size."
+        )
+    return torch.cat(values)

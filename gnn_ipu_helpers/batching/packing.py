@@ -7,88 +7,137 @@ a few sorts of packs and not a search for every graph:
 2. The other graphs follow, those of odd sizes first. In each round the emptiest packs get the largest graphs.
    The odd sizes even out the differences between packs; in the end a graph of ordinary size is left for each
    pack, and each pack has just that much room.
-3. What did not fit is put where it fits best, or into packs of its own.
+3. What did not fit is exchanged: a pack gives a graph away and takes one or two that fill it better.
+4. What is still left is put where it fits best, or into packs of its own.
 """
 
 from __future__ import annotations
 
-from typing import Iterator
+from typing import Iterator, NamedTuple
 
 import numpy as np
+from torch import Tensor
 
-# Up to so many graphs, a plan costs so little that several are made and the best one is kept.
+from .graphs import EDGE, NODE, Group
+
+# Below this many graphs, planning is cheap enough to try several plans and keep the best.
 _FEW_GRAPHS = 2_000
 
-# So many rounds at the end are enough to even out the packs; all before them deal graphs out as they come.
+# This many rounds at the end are enough to even out the packs; all before them deal graphs out as they come.
 _MATCHED_ROUNDS = 20
 
-# What share of the rounds at least deals graphs out in the order given, and how many packs are filled: the
-# fewest possible times a factor, plus some more. From the fairest to the most frugal.
-_MANY = ((0.25, 1.002, 0), (0.25, 1.005, 0), (0.1, 1.005, 0))
-_FEW = tuple((share, 1.0, more) for share in (0.5, 0.25, *[0.1] * 10) for more in (0, 1))
+# What share of the rounds at least deals graphs out in the order given, and how many packs more than the
+# fewest possible are filled. From the fairest to the most frugal.
+_FEW = tuple((share, more) for share in (0.5, 0.25, *[0.1] * 10) for more in (0, 1))
 
 # A plan is good enough within this factor of the fewest possible packs, or with one pack more; where graphs
 # are few, not before so many attempts at the fewest themselves.
-_GOOD_ENOUGH = 1.007
+_GOOD_ENOUGH = 1.005
 _EARNEST_ATTEMPTS = 6
 
+# Exchanges: how many packs are looked at in a round, how many rounds there are at most, and after how many
+# rounds without any exchange it is given up.
+_PACKS_AT_ONCE = 1_000
+_MOST_ROUNDS = 600
+_IDLE_ROUNDS = 30
 
-def assign_packs(sizes: np.ndarray, room: np.ndarray) -> np.ndarray:
+
+# How much more room than the average graphs need is tried out for the budgets that are not wished for.
+_SLACK = (0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.3, 0.5)
+
+# Budgets are tried out on this many graphs, in several orders: one alone can be lucky.
+_TRIED_ON = 4_000
+_ORDERS = 3
+
+
+def fewest_packs(sizes: np.ndarray, room: np.ndarray) -> int:
+    """A lower bound on the number of packs that any plan needs.
+
+    No budget can be filled more than completely, and graphs larger than half of it cannot share a pack (the
+    bound L2 of Martello and Toth, for each budget by itself).
+
+    Args:
+        sizes: What each graph takes of each budget, `[G, D]`.
+        room: The budgets, `[D]`.
+    """
+    return max([_fewest(column, int(most)) for column, most in zip(sizes.T, room)], default=1)
+
+
+def _fewest(sizes: np.ndarray, room: int) -> int:
+    """The bound for one budget: graphs of sizes `[G]` and the room of a pack."""
+    if room <= 0 or not sizes.any():
+        return 1
+    sizes = np.sort(sizes)
+    total = np.concatenate([[0], np.cumsum(sizes)])
+    # Leave out graphs smaller than a threshold. Those that leave no room for the others stay alone, and those
+    # larger than half a pack are in different packs, so that the others have to share the room beside them.
+    threshold = np.unique(np.append(sizes[2 * sizes <= room], 0))
+    small = np.searchsorted(sizes, threshold)
+    half = np.searchsorted(sizes, room // 2, side="right")
+    alone = np.searchsorted(sizes, room - threshold, side="right")
+    apart = alone - half
+    too_much = total[alone] - total[small] - apart * room
+    bound = len(sizes) - alone + apart + np.maximum(-(-too_much // room), 0)
+    return max(int(bound.max()), 1)
+
+
+def assign_packs(sizes: np.ndarray, room: np.ndarray, thorough: bool = False) -> np.ndarray:
     """Assigns every graph to a pack under several budgets at once.
 
     The result depends on nothing but the arguments. Graphs early in the order are placed as they come.
 
     Args:
-        sizes: What each graph takes of each budget: nodes, edges, and 1 for itself, ``[G, D]``.
-        room: The budgets, ``[D]``. Every graph has to fit into them alone.
+        sizes: What each graph takes of each budget: nodes, edges, and 1 for itself, `[G, D]`.
+        room: The budgets, `[D]`. Every graph has to fit into them alone.
+        thorough: Look for the fewest packs, though graphs then meet less freely.
 
     Returns:
-        The number of its pack for each graph, ``[G]``. Packs are numbered by their first graphs.
+        The number of its pack for each graph, `[G]`. Packs are numbered by their first graphs.
     """
-    return _numbered_by_first(_best_attempt(sizes, room))
+    used = sizes.any(axis=0)
+    sizes, room = sizes[:, used], room[used]
+    fewest = fewest_packs(sizes, room)
+    few = len(sizes) <= _FEW_GRAPHS
+    enough = fewest + 1 if thorough else max(int(fewest * _GOOD_ENOUGH), fewest + 1)
+    best = None
+    for attempt, (order, share, num_packs) in enumerate(_attempts(len(sizes), fewest, enough)):
+        packs = np.empty(len(sizes), dtype=np.int64)
+        packs[order] = _Packs(sizes[order], room, num_packs).fill(share, enough)
+        best = packs if best is None or packs.max() < best.max() else best
+        if best.max() + 1 <= (fewest if few and attempt < _EARNEST_ATTEMPTS else enough):
+            break
+    return _numbered_by_first(best)
+
+
+def _attempts(num_graphs: int, fewest: int, enough: int) -> Iterator[tuple[np.ndarray, float, int]]:
+    """Orders of the graphs, shares of rounds in that order, and numbers of packs to try."""
+    order = np.arange(num_graphs)
+    if num_graphs > _FEW_GRAPHS:
+        # What is left over when these packs are full goes into the others that are allowed.
+        for share, part in ((0.25, 0.8), (0.1, 0.6)):
+            yield order, share, fewest + int((enough - 1 - fewest) * part)
+        return
+    rng = np.random.default_rng(num_graphs)
+    for share, more in _FEW:
+        yield order, share, fewest + more
+        order = np.concatenate([order[:2], rng.permutation(order[2:])])
 
 
 def _numbered_by_first(packs: np.ndarray) -> np.ndarray:
     first = np.full(packs.max() + 1, len(packs))
     first[packs[::-1]] = np.arange(len(packs))[::-1]
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first, kind="stable")] = np.arange(len(first))
+    first = first[first < len(packs)]
+    rank = np.empty(packs.max() + 1, dtype=np.int64)
+    rank[packs[np.sort(first)]] = np.arange(len(first))
     return rank[packs]
-
-
-def _best_attempt(sizes: np.ndarray, room: np.ndarray) -> np.ndarray:
-    best = None
-    fewest = fewest_packs(sizes, room)
-    earnest_attempts = _EARNEST_ATTEMPTS if len(sizes) <= _FEW_GRAPHS else 0
-    for attempt, (order, share, num_packs) in enumerate(_attempts(sizes, fewest)):
-        packs = np.empty(len(sizes), dtype=np.int64)
-        packs[order] = _Packs(sizes[order], room, num_packs).fill(share)
-        best = packs if best is None or packs.max() < best.max() else best
-        if best.max() + 1 <= max(fewest * _GOOD_ENOUGH, fewest + (attempt >= earnest_attempts)):
-            break
-    return best
-
-
-def fewest_packs(sizes: np.ndarray, room: np.ndarray) -> int:
-    """A lower bound on the number of packs: no budget can be filled more than completely."""
-    return max(int(np.ceil((sizes.sum(axis=0) / room).max() - 1e-9)), 1)
-
-
-def _attempts(sizes: np.ndarray, fewest: int) -> Iterator[tuple[np.ndarray, float, int]]:
-    """Orders of the graphs, shares of rounds in that order, and numbers of packs to try."""
-    order = np.arange(len(sizes))
-    rng = np.random.default_rng(len(sizes))
-    for share, factor, more in _FEW if len(sizes) <= _FEW_GRAPHS else _MANY:
-        yield order, share, int(np.ceil(fewest * factor)) + more
-        order = np.concatenate([order[:2], rng.permutation(order[2:])])
 
 
 class _Packs:
     """Packs that are being filled.
 
     Args:
-        sizes: What each graph takes of each budget, ``[G, D]``.
-        room: The budgets, ``[D]``.
+        sizes: What each graph takes of each budget, `[G, D]`.
+        room: The budgets, `[D]`.
         num_packs: How many packs to begin with.
     """
 
@@ -98,12 +147,17 @@ class _Packs:
         self._pack_of = np.full(len(sizes), -1, dtype=np.int64)
         # How much each budget matters: the fullest ones decide.
         filled = sizes.sum(axis=0) / room
-        self._weight = (filled / filled.max()) ** 4 / room
+        self._weight = (filled / filled.max()) ** 16 / room
 
-    def fill(self, share: float) -> np.ndarray:
-        """Places all graphs, that share of the rounds in the order given, and returns their packs ``[G]``."""
+    def fill(self, share: float, enough: int) -> np.ndarray:
+        """Places all graphs and returns their packs `[G]`.
+
+        Args:
+            share: What share of the rounds deals graphs out in the order given.
+            enough: How many packs are few enough.
+        """
         self._match(self._deal(np.arange(len(self._sizes)), share))
-        self._squeeze_in()
+        self._exchange(enough - len(self._free))
         self._best_fit(np.flatnonzero(self._pack_of < 0))
         return _numbered_by_first(self._pack_of)
 
@@ -151,17 +205,82 @@ class _Packs:
         shares[np.argsort(shares - exact, kind="stable")[: num_graphs - shares.sum()]] += 1
         return shares
 
-    def _squeeze_in(self) -> None:
-        """While many graphs are left over, puts the largest of them into the emptiest packs, all at once."""
-        num_left = len(self._sizes) + 1
-        rest = np.flatnonzero(self._pack_of < 0)
-        while _FEW_GRAPHS < len(rest) < num_left:
-            num_left = len(rest)
-            rest = rest[np.argsort(-(self._sizes[rest] @ self._weight), kind="stable")]
-            packs = np.argsort(-(self._free @ self._weight), kind="stable")
-            number = min(len(rest), len(packs))
-            self._place(rest[:number], packs[:number])
-            rest = np.flatnonzero(self._pack_of < 0)
+    def _exchange(self, more_packs: int) -> None:
+        """Exchanges graphs of packs for left-over ones that fill the packs better.
+
+        It ends when what is left over should fit into so many packs more.
+        """
+        left = np.flatnonzero(self._pack_of < 0)
+        if len(left) == 0:
+            return
+        rng, weight = np.random.default_rng(len(left)), self._weight
+        members, slots = self._members()
+        # An empty slot holds no graph, of size 0: the last row.
+        sizes = np.concatenate([self._sizes, np.zeros((1, self._sizes.shape[1]), dtype=np.int64)])
+        idle = 0
+        for round_ in range(_MOST_ROUNDS):
+            if len(left) == 0 or idle == _IDLE_ROUNDS or self._is_little(left, more_packs):
+                return
+            open_packs = np.flatnonzero((self._free @ weight > 1e-9) & (slots < members.shape[1] - 1))
+            packs = rng.permutation(open_packs)[:_PACKS_AT_ONCE]
+            left = rng.permutation(left)
+            # One left-over graph for each pack, or two, which makes the left-over ones fewer.
+            if round_ % 2 and len(left) > 1:
+                offers = left[: len(left) // 2 * 2].reshape(-1, 2)
+            else:
+                offers = np.stack([left, np.full(len(left), -1)], axis=1)
+            at = np.arange(len(packs)) % len(offers)
+            offered = sizes[offers[at]].sum(axis=1)
+            # What is free in each pack when it gives away this graph, or (in the last place) none.
+            given = np.concatenate([members[packs], np.full((len(packs), 1), -1)], axis=1)
+            free = self._free[packs][:, None] + sizes[given] - offered[:, None]
+            gain = (offered @ weight)[:, None] - sizes[given] @ weight
+            # Two for one is worth something even if it fills the pack no better.
+            gain += 1e-9 * (offers[at, 1:] >= 0)
+            gain[(free < 0).any(axis=2) | (gain < 1e-12)] = 0
+            # An empty slot gives nothing away, as the last place does.
+            gain[:, :-1][given[:, :-1] < 0] = 0
+            choice = gain.argmax(axis=1)
+            best = gain[np.arange(len(packs)), choice]
+            # Each offer goes to the pack that gains most by it.
+            order = np.argsort(-best, kind="stable")
+            order = order[best[order] > 0]
+            _, first = np.unique(at[order], return_index=True)
+            chosen = order[first]
+            idle = 0 if len(chosen) else idle + 1
+            if len(chosen) == 0:
+                continue
+            packs, choice, taken = packs[chosen], choice[chosen], offers[at[chosen]]
+            away = given[chosen, choice]
+            self._free[packs] = free[chosen, choice]
+            self._pack_of[taken[:, 0]] = packs
+            second = taken[:, 1] >= 0
+            self._pack_of[taken[second, 1]] = packs[second]
+            self._pack_of[away[away >= 0]] = -1
+            # The first graph takes the slot that was left, or a new one; the second one a new one.
+            new = away < 0
+            place = np.where(new, slots[packs], choice)
+            members[packs, place] = taken[:, 0]
+            slots[packs] += new
+            rows = packs[second]
+            members[rows, slots[rows]] = taken[second, 1]
+            slots[rows] += 1
+            left = np.flatnonzero(self._pack_of < 0)
+
+    def _members(self) -> tuple[np.ndarray, np.ndarray]:
+        """The graphs of each pack in slots, some of which stay free (-1), and how many slots are taken."""
+        placed = np.flatnonzero(self._pack_of >= 0)
+        placed = placed[np.argsort(self._pack_of[placed], kind="stable")]
+        slots = np.bincount(self._pack_of[placed], minlength=len(self._free))
+        members = np.full((len(self._free), slots.max() + 4), -1, dtype=np.int64)
+        at = np.arange(len(placed)) - np.repeat(np.cumsum(slots) - slots, slots)
+        members[self._pack_of[placed], at] = placed
+        return members, slots
+
+    def _is_little(self, graphs: np.ndarray, num_packs: int) -> bool:
+        """Whether graphs should fit into so many packs, most of which cannot be filled completely."""
+        needed = (self._sizes[graphs].sum(axis=0) / self._room).max()
+        return needed <= (num_packs if num_packs <= 1 else 0.9 * num_packs)
 
     def _best_fit(self, graphs: np.ndarray) -> None:
         """Puts graphs, the largest first, into the pack that they fill best, or into a new one."""
@@ -183,6 +302,83 @@ class _Packs:
 
 
 def _main_direction(points: np.ndarray) -> np.ndarray:
-    """The direction ``[D]`` in which points ``[P, D]`` differ most."""
+    """The direction `[D]` in which points `[P, D]` differ most."""
     centred = points - points.mean(axis=0)
     return np.linalg.eigh(centred.T @ centred)[1][:, -1]
+
+
+# -- choosing the budgets ------------------------------------------------------------------------------------
+
+
+class Choice(NamedTuple):
+    """Budgets for real graphs, without padding."""
+
+    room: dict[Group, int]  # nodes or edges of each type
+    num_graphs: int  # graphs
+    explanation: str  # why these
+
+
+def choose_budgets(
+    sizes: dict[Group, Tensor], num_nodes: int | None = None, num_graphs: int | None = None
+) -> Choice:
+    """Finds the budgets with the smallest padded epoch for a wished number of nodes or of graphs in a pack.
+
+    Args:
+        sizes: Nodes and edges of each graph, `[G]` for each type.
+        num_nodes: Wished real nodes in a pack, of all types together.
+        num_graphs: Wished real graphs in a pack.
+    """
+    groups = list(sizes)
+    each = np.ones(len(sizes[groups[0]]), dtype=np.int64)
+    table = np.stack([*(sizes[group].numpy() for group in groups), each], axis=1)
+    nodes = np.array([group[0] == NODE for group in groups] + [False])
+    edges = np.array([group[0] == EDGE for group in groups] + [False])
+    fixed = np.zeros(table.shape[1], dtype=bool)
+    if num_graphs is None:
+        _check_room(table[:, nodes].sum(axis=1), num_nodes)
+        num_graphs = num_nodes / table[:, nodes].sum(axis=1).mean()
+        fixed |= nodes & (nodes.sum() == 1)
+    else:
+        fixed[-1] = True
+    best = _smallest(table, num_graphs * table.mean(axis=0), fixed)
+    explanation = _explain(table, best, nodes, edges)
+    return Choice(dict(zip(groups, best[:-1].tolist())), int(best[-1]), explanation)
+
+
+def _check_room(num_nodes: np.ndarray, wished: int) -> None:
+    largest = int(num_nodes.argmax())
+    if num_nodes[largest] > wished:
+        raise ValueError(
+            f"num_nodes={wished + 1} leaves room for {wished} real nodes, but graph {largest} has "
+            f"{num_nodes[largest]}. Give at least num_nodes={num_nodes[largest] + 1}."
+        )
+
+
+def _smallest(table: np.ndarray, average: np.ndarray, fixed: np.ndarray) -> np.ndarray:
+    """The budgets `[D]` with the smallest padded epoch; the fixed ones have no slack.
+
+    Args:
+        table: The size of each graph, `[G, D]`.
+        average: What as many average graphs as wished take, `[D]`.
+        fixed: Which budgets are given by the wish, `[D]`.
+    """
+    rng = np.random.default_rng(0)
+    orders = [rng.permutation(len(table))[:_TRIED_ON] for _ in range(_ORDERS)]
+    budgets = []
+    for slack in _SLACK:
+        room = np.where(fixed, np.rint(average), np.ceil(average * (1 + slack))).astype(np.int64)
+        room = np.maximum(room, table.max(axis=0))
+        num_packs = [assign_packs(table[order], room).max() + 1 for order in orders]
+        budgets.append((sum(num_packs) * (room[:-1] + 1).sum(), tuple(room)))
+    return np.array(min(budgets)[1])
+
+
+def _explain(table: np.ndarray, room: np.ndarray, nodes: np.ndarray, edges: np.ndarray) -> str:
+    num_packs = assign_packs(table, room).max() + 1
+    real = [table[:, kind].sum() / (num_packs * (room + 1)[kind].sum()) for kind in (nodes, edges)]
+    return (
+        f"{len(table)} graphs of {table[:, nodes].sum() / len(table):.1f} nodes and "
+        f"{table[:, edges].sum() / len(table):.1f} edges on average, about {len(table) / num_packs:.1f} to a "
+        f"batch, take {num_packs} batches (no plan takes fewer than {fewest_packs(table, room)}), in which "
+        f"{real[0]:.1%} of nodes and {real[1]:.1%} of edges are real"
+    )

@@ -1,4 +1,4 @@
-"""METIS partitions of a graph without a compiler: PyG's ``ClusterData`` computed by ``pymetis``."""
+"""METIS partitions of a graph without a compiler: PyG's `ClusterData` computed by `pymetis`."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def partition(
     as given.
 
     Args:
-        data: one homogeneous graph with an ``edge_index`` ``[2, num_edges]``.
+        data: one homogeneous graph with an `edge_index` `[2, num_edges]`.
         num_parts: how many clusters.
         recursive: bisect again and again instead of splitting into all parts at once.
         save_dir: where to keep the partition, so that the next call reads it.
-        keep_inter_cluster_edges: whether ``clusters[i]`` keeps its edges to other clusters.
+        keep_inter_cluster_edges: whether `clusters[i]` keeps its edges to other clusters.
         log: whether to say on the standard error stream that METIS is at work.
-        kwargs: further arguments of PyG's ``ClusterData`` such as ``filename``.
+        kwargs: further arguments of PyG's `ClusterData` such as `filename`.
 
     Returns:
-        PyG's ``ClusterData``: ``clusters[i]`` is a ``Data``, ``clusters.partition`` holds the permutations.
+        PyG's `ClusterData`: `clusters[i]` is a `Data`, `clusters.partition` holds the permutations.
     """
     if not isinstance(data, Data):
         raise TypeError(f"'partition' needs one homogeneous 'Data' (got '{type(data).__name__}').")
@@ -70,7 +70,7 @@ def partition(
 
 
 class ClusterData(torch_geometric.loader.ClusterData):
-    """PyG's ``ClusterData``, whose METIS comes from ``pymetis``."""
+    """PyG's `ClusterData`, whose METIS comes from `pymetis`."""
 
     def _metis(self, edge_index: torch.Tensor, num_nodes: int) -> torch.Tensor:
         try:
@@ -99,7 +99,7 @@ class ClusterData(torch_geometric.loader.ClusterData):
             raise ValueError(
                 f"The partition saved in 'save_dir' is of another graph, of {saved.node_perm.numel()} nodes "
                 f"and {saved.edge_perm.numel()} edges; this one has {data.num_nodes} and {data.num_edges}. "
-                f"Remove the file or choose another 'save_dir'."
+                "Remove the file or choose another 'save_dir'."
             )
         return super()._permute_data(data, saved)
 

@@ -28,20 +28,20 @@ _EDGES = ("", "", "")
 
 
 class VectorisedNeighborSampler(BaseSampler):
-    """Samples neighbours hop by hop, as ``pyg-lib`` does, with a handful of array expressions per hop.
+    """Samples neighbours hop by hop, as `pyg-lib` does, with a handful of array expressions per hop.
 
-    Pass it to PyG as ``NeighborLoader(data, num_neighbors, neighbor_sampler=sampler)``, or let
-    :func:`neighbor_loader` do so. The seeds are the first nodes of a sample, in their order; every other node
+    Pass it to PyG as `NeighborLoader(data, num_neighbors, neighbor_sampler=sampler)`, or let
+    `neighbor_loader` do so. The seeds are the first nodes of a sample, in their order; every other node
     comes once, in the order in which it was met. Edges point towards the seeds. Random numbers follow
-    ``torch.manual_seed``.
+    `torch.manual_seed`.
 
     Args:
-        data: one graph with an ``edge_index`` ``[2, num_edges]`` (for each edge type).
+        data: one graph with an `edge_index` `[2, num_edges]` (for each edge type).
         num_neighbors: the fan-out of every hop, or such a list per edge type; -1 takes all neighbours.
-        subgraph_type: ``"directional"`` keeps the sampled edges, ``"bidirectional"`` their reverse too,
-            ``"induced"`` every edge between the sampled nodes.
+        subgraph_type: `"directional"` keeps the sampled edges, `"bidirectional"` their reverse too,
+            `"induced"` every edge between the sampled nodes.
         replace: whether a neighbour can be drawn more than once.
-        disjoint: whether every seed gets a subgraph of its own; ``batch`` then tells the seed of every node.
+        disjoint: whether every seed gets a subgraph of its own; `batch` then tells the seed of every node.
     """
 
     def __init__(
@@ -55,6 +55,8 @@ class VectorisedNeighborSampler(BaseSampler):
         self.subgraph_type = SubgraphType(subgraph_type)
         self.replace = replace
         self.disjoint = disjoint
+        # A loader sets it for a sample that shall depend on nothing else; None is torch's global one.
+        self.generator: torch.Generator | None = None
         self._is_hetero = isinstance(data, HeteroData)
         if self._is_hetero:
             self._num_nodes = {key: data[key].num_nodes for key in data.node_types}
@@ -74,20 +76,20 @@ class VectorisedNeighborSampler(BaseSampler):
     def sample_from_nodes(
         self, index: NodeSamplerInput, **kwargs: Any
     ) -> SamplerOutput | HeteroSamplerOutput:
-        """The subgraph around the seeds ``index.node`` ``[num_seeds]``."""
+        """The subgraph around the seeds `index.node` `[num_seeds]`."""
         return self._with_reverse_edges(node_sample(index, self._sample))
 
     def sample_from_edges(
         self, index: EdgeSamplerInput, neg_sampling: NegativeSampling | None = None
     ) -> SamplerOutput | HeteroSamplerOutput:
-        """The subgraph around both ends of the edges ``(index.row, index.col)``."""
+        """The subgraph around both ends of the edges `(index.row, index.col)`."""
         num_nodes = self._num_nodes if self._is_hetero else self._num_nodes[_NODES]
         out = edge_sample(index, self._sample, num_nodes, self.disjoint, None, neg_sampling)
         return self._with_reverse_edges(out)
 
     @property
     def edge_permutation(self) -> dict[EdgeType, None] | None:
-        """Nothing to permute: samples name edges by their place in ``edge_index``."""
+        """Nothing to permute: samples name edges by their place in `edge_index`."""
         return {key: None for key in self._edges} if self._is_hetero else None
 
     def _with_reverse_edges(self, out):
@@ -122,7 +124,7 @@ class VectorisedNeighborSampler(BaseSampler):
         self, nodes: dict[str, _SampledNodes]
     ) -> tuple[dict[EdgeType, _Edges], dict[EdgeType, list[int]]]:
         # One draw from torch's generator decides the whole sample.
-        random = np.random.default_rng(int(torch.randint(2**63 - 1, ())))
+        random = np.random.default_rng(int(torch.randint(2**63 - 1, (), generator=self.generator)))
         picked: dict[EdgeType, list[_Edges]] = {key: [] for key in self._edges}
         for hop in range(len(next(iter(self._fan_outs.values()), []))):
             frontiers = {key: sampled.start_hop() for key, sampled in nodes.items()}
@@ -166,7 +168,7 @@ class _Frontier(NamedTuple):
 
 
 class _InEdges(NamedTuple):
-    """The edges of one type, sorted by target: those into node ``i`` lie in ``ptr[i]:ptr[i + 1]``."""
+    """The edges of one type, sorted by target: those into node `i` lie in `ptr[i]:ptr[i + 1]`."""
 
     ptr: np.ndarray
     source: np.ndarray
@@ -175,7 +177,7 @@ class _InEdges(NamedTuple):
     def pick(
         self, nodes: np.ndarray, fan_out: int, replace: bool, random: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Up to ``fan_out`` edges into each of ``nodes``: whose edge each is, and where it lies."""
+        """Up to `fan_out` edges into each of `nodes`: whose edge each is, and where it lies."""
         first = self.ptr[nodes]
         degree = self.ptr[nodes + 1] - first
         if fan_out < 0:
@@ -197,7 +199,7 @@ class _InEdges(NamedTuple):
 
 
 def _distinct(population: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
-    """``[count, n]`` distinct numbers below each of ``population`` ``[n]``, every subset equally likely.
+    """`[count, n]` distinct numbers below each of `population` `[n]`, every subset equally likely.
 
     Floyd's method, one step for all at once: the cost does not depend on how many neighbours a node has.
     """
@@ -226,7 +228,7 @@ class _SampledNodes:
         self._append(nodes, graphs)
 
     def add(self, nodes: np.ndarray, graphs: np.ndarray | None) -> np.ndarray:
-        """The local numbers of ``nodes``, taking in those not met before."""
+        """The local numbers of `nodes`, taking in those not met before."""
         local, new = self._numbering.add(nodes, graphs)
         if new.size:
             self._append(nodes[new], None if graphs is None else graphs[new])
@@ -241,7 +243,7 @@ class _SampledNodes:
         return _Frontier(self._num_numbered - nodes.size, nodes, graphs)
 
     def find(self, nodes: np.ndarray, graphs: np.ndarray | None) -> np.ndarray:
-        """The local numbers of ``nodes``, -1 where a node is not in the sample."""
+        """The local numbers of `nodes`, -1 where a node is not in the sample."""
         return self._numbering.find(nodes, graphs)
 
     def nodes(self) -> np.ndarray:
@@ -405,7 +407,7 @@ def _check_fan_outs(values: Sequence[int]) -> list[int]:
 
 
 def check_range(index: torch.Tensor, size: int, what: str) -> None:
-    """Raises, naming ``what``, unless every entry of ``index`` is a place among ``size``."""
+    """Raises, naming `what`, unless every entry of `index` is a place among `size`."""
     if index.numel() and (int(index.min()) < 0 or int(index.max()) >= size):
         low, high = int(index.min()), int(index.max())
         raise IndexError(f"{what} needs to lie between 0 and {size - 1} (got values from {low} to {high}).")

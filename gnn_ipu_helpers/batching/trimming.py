@@ -9,11 +9,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from .options import FixedSizeOptions
-from .padding import largest_fill
-from .schema import EDGE, GRAPH, NODE, Group, Schema, end_points, infer_schema
-from .strategies import OverSizeStrategy
-from .table import GraphTable, within
+from .graphs import EDGE, GRAPH, NODE, GraphTable, Group, Schema, end_points, infer_schema, kind_of, spans
+from .options import FixedSizeOptions, OverSizeStrategy
 
 
 class Trimmed(NamedTuple):
@@ -60,7 +57,7 @@ def trim(
     Args:
         sample: The graph; it is left as it is.
         options: The fixed size.
-        strategy: What may be dropped. ``Error`` and ``Skip`` drop nothing.
+        strategy: What may be dropped. `Error` and `Skip` drop nothing.
         num_protected_nodes: That many nodes at the front are kept (in a heterogeneous graph: by node type).
         generator: Chooses at random what to drop. Without it the last nodes and edges go first, which in a
             neighbour sample are those farthest from the seeds.
@@ -77,9 +74,12 @@ def trim(
     if not dropped.batches:
         return sample, dropped
     sample = copy.copy(sample)
-    for field, column in zip(schema.fields, smaller.columns):
+    for position, (field, column) in enumerate(zip(schema.fields, smaller.columns)):
+        store = sample if field.store is None else sample[field.store]
         if field.level != GRAPH:
-            (sample if field.store is None else sample[field.store])[field.name] = column
+            store[field.name] = column
+        elif position in table.shifts:
+            store[field.name] = column.reshape(torch.as_tensor(store[field.name]).shape)
     for key in schema.stating_num_nodes:
         (sample if key is None else sample[key]).num_nodes = int(smaller.counts[NODE, key][0])
     return sample, dropped
@@ -115,33 +115,94 @@ def trim_table(
     """
     protected = num_protected_nodes or {}
     before = table
-    if strategy.trims_nodes:
+    node_groups = [group for group in table.schema.groups if group[0] == NODE]
+    if strategy.trims_nodes and any(_excess(table, group, options) > 0 for group in node_groups):
+        _refuse_foreign_numbers(table)
+        named = _named_nodes(table)
         keep = {
-            group: _keep_nodes(table, group, options, protected.get(group[1], 0), generator)
-            for group in table.schema.groups
-            if group[0] == NODE
+            group: _keep_nodes(table, group, options, protected.get(group[1], 0), named, generator)
+            for group in node_groups
         }
         table = _without_nodes(table, keep)
     if strategy.trims_edges:
-        table = _filter(
-            table, {g: _keep_edges(table, g, options, generator) for g in table.counts if g[0] == EDGE}
-        )
-    of_nodes, of_edges = (_total(before, level) for level in (NODE, EDGE))
-    nodes, edges = of_nodes - _total(table, NODE), of_edges - _total(table, EDGE)
-    return table, Trimmed(nodes, edges, int(nodes + edges > 0), of_nodes, of_edges, 1)
+        excess = {g: _excess(table, g, options) for g in table.counts if g[0] == EDGE}
+        if any(number > 0 for number in excess.values()):
+            _refuse_foreign_numbers(table)
+            table = _filter(
+                table, {g: _keep_edges(table, g, number, generator) for g, number in excess.items()}
+            )
+    return table, _report(before, table)
 
 
 def nothing_trimmed(table: GraphTable, graphs: Tensor) -> Trimmed:
     """The report on a batch of some of the graphs that fits as it is."""
-    of_nodes, of_edges = (
-        sum(int(counts[graphs].sum()) for group, counts in table.counts.items() if group[0] == level)
+    counts = table._replace(counts={group: count[graphs] for group, count in table.counts.items()})
+    return _report(counts, counts)
+
+
+def _report(before: GraphTable, after: GraphTable) -> Trimmed:
+    (of_nodes, nodes), (of_edges, edges) = (
+        [
+            sum(int(count.sum()) for group, count in table.counts.items() if group[0] == level)
+            for table in (before, after)
+        ]
         for level in (NODE, EDGE)
     )
-    return Trimmed(of_nodes=of_nodes, of_edges=of_edges, of_batches=1)
+    any_dropped = int(nodes < of_nodes or edges < of_edges)
+    return Trimmed(of_nodes - nodes, of_edges - edges, any_dropped, of_nodes, of_edges, 1)
 
 
-def _total(table: GraphTable, level: str) -> int:
-    return sum(int(counts.sum()) for group, counts in table.counts.items() if group[0] == level)
+def _excess(table: GraphTable, group: Group, options: FixedSizeOptions) -> int:
+    return int(table.counts[group].sum()) - options.room(group)
+
+
+def _refuse_foreign_numbers(table: GraphTable) -> None:
+    """Raises if an attribute refers to nodes or edges in a way that dropping some of them would break."""
+    for position, shift in table.shifts.items():
+        field = table.schema.fields[position]
+        if shift is None and field.level != NODE:
+            continue
+        # PyG moves what is called 'batch' by its own largest value, which has to do with neither.
+        if shift is None or "batch" not in field.name:
+            raise ValueError(
+                f"Nodes and edges cannot be dropped from graphs with the attribute '{field.name}', which "
+                f"refers to nodes or edges. Leave it out with exclude_keys=['{field.name}'], or raise "
+                "num_nodes and num_edges."
+            )
+
+
+def _rows_named(table: GraphTable, position: int) -> list[tuple[Group, Tensor]]:
+    """For each side of an attribute that numbers nodes: which nodes, and their rows in the table."""
+    field, values = table.schema.fields[position], table.columns[position]
+    if field.level == GRAPH:
+        counts = torch.full((table.num_graphs,), field.rows)
+    else:
+        counts = table.counts[field.group]
+    graph = torch.repeat_interleave(torch.arange(table.num_graphs), counts)
+    shape = [1] * values.dim()
+    shape[field.dim] = -1
+    if field.store is None:
+        sides = [((NODE, None), values, shape)]
+    else:
+        sides = [(end, side, [-1]) for end, side in zip(end_points(field.store), values)]
+    for group, side, shape in sides:
+        if ((side < 0) | (side >= table.counts[group][graph].view(shape))).any():
+            raise ValueError(
+                f"Nodes cannot be dropped from graphs whose attribute '{field.name}' refers to "
+                f"{kind_of(group)} that they do not have (got values from {int(side.min())} to "
+                f"{int(side.max())}). Correct it, or leave it out with exclude_keys=['{field.name}']."
+            )
+    return [(group, side + table.starts[group][graph].view(shape)) for group, side, shape in sides]
+
+
+def _named_nodes(table: GraphTable) -> dict[Group, Tensor]:
+    """The rows of the nodes that graph-level attributes refer to, which therefore have to stay."""
+    named: dict[Group, list[Tensor]] = {}
+    for position in table.shifts:
+        if table.schema.fields[position].level == GRAPH and table.shifts[position] is None:
+            for group, rows in _rows_named(table, position):
+                named.setdefault(group, []).append(rows.reshape(-1))
+    return {group: torch.cat(rows) for group, rows in named.items()}
 
 
 def _keep_nodes(
@@ -149,40 +210,38 @@ def _keep_nodes(
     group: Group,
     options: FixedSizeOptions,
     num_protected: int,
+    named: dict[Group, Tensor],
     generator: torch.Generator | None,
 ) -> Tensor:
     counts = table.counts[group]
     keep = torch.ones(int(counts.sum()), dtype=torch.bool)
-    excess = len(keep) - largest_fill(group, options)
+    excess = _excess(table, group, options)
     if excess <= 0:
         return keep
     droppable = keep.clone()
     droppable[:num_protected] = False
-    spare_one = counts > 0
+    spared = torch.zeros_like(counts)
     if generator is not None:
         spared = (torch.rand(len(counts), generator=generator) * counts).long()
-    else:
-        spared = torch.zeros_like(counts)
-    droppable[(table.starts[group] + spared)[spare_one]] = False
+    droppable[(table.starts[group] + spared)[counts > 0]] = False
+    if group in named:
+        droppable[named[group]] = False
     candidates = droppable.nonzero().squeeze(1)
     if len(candidates) < excess:
-        what = "nodes" if group[1] is None else f"nodes of type {group[1]!r}"
-        needed = len(keep) - len(candidates) + 1
+        num_staying = len(keep) - len(candidates)
+        others = ", and what attributes of the graphs refer to" if group in named else ""
         raise ValueError(
-            f"Trimming cannot make the batch fit: of its {len(keep)} {what}, {len(keep) - len(candidates)} "
-            "have to stay (one of each graph, and the seeds), but "
-            f"num_nodes={options.budget(group)} leaves room for {largest_fill(group, options)}. Raise "
-            f"num_nodes to at least {needed} or make smaller batches."
+            f"Trimming cannot make the batch fit: of its {len(keep)} {kind_of(group)}, {num_staying} have to "
+            f"stay (one of each graph, and the seeds{others}), but num_nodes={options.budget(group)} leaves "
+            f"room for {options.room(group)}. Raise num_nodes to at least "
+            f"{num_staying + options.num_reserved_nodes} or make smaller batches."
         )
     keep[_choose(candidates, excess, generator)] = False
     return keep
 
 
-def _keep_edges(
-    table: GraphTable, group: Group, options: FixedSizeOptions, generator: torch.Generator | None
-) -> Tensor:
+def _keep_edges(table: GraphTable, group: Group, excess: int, generator: torch.Generator | None) -> Tensor:
     keep = torch.ones(int(table.counts[group].sum()), dtype=torch.bool)
-    excess = len(keep) - largest_fill(group, options)
     if excess > 0:
         keep[_choose(torch.arange(len(keep)), excess, generator)] = False
     return keep
@@ -195,39 +254,43 @@ def _choose(candidates: Tensor, number: int, generator: torch.Generator | None) 
 
 
 def _without_nodes(table: GraphTable, keep: dict[Group, Tensor]) -> GraphTable:
-    """Drops nodes, the edges that touch them, and numbers the others anew."""
-    columns = list(table.columns)
+    """Drops nodes and the edges that name any of them, and numbers the others anew."""
+    keep, columns = dict(keep), list(table.columns)
+    numbers = {group: _numbers_within(table, group, kept) for group, kept in keep.items()}
     for position, field in enumerate(table.schema.fields):
-        if position not in table.shifts or field.level == GRAPH:
+        if position not in table.shifts or table.shifts[position] is not None:
             continue
-        if table.shifts[position] is not None or field.level != EDGE:
-            raise ValueError(
-                f"Nodes cannot be dropped from graphs with the attribute '{field.name}', which refers to "
-                f"nodes. Leave it out with exclude_keys=['{field.name}']."
-            )
-        ends = end_points(field.store)
-        own = torch.repeat_interleave(torch.arange(table.num_graphs), table.counts[field.group])
-        absolute = [columns[position][side] + table.starts[end][own] for side, end in enumerate(ends)]
-        keep[field.group] = keep[ends[0]][absolute[0]] & keep[ends[1]][absolute[1]]
-        numbers = [_numbers_within(table, end, keep[end])[at] for end, at in zip(ends, absolute)]
-        columns[position] = torch.stack(numbers)
+        sides = _rows_named(table, position)
+        renumbered = [numbers[group][rows] for group, rows in sides]
+        columns[position] = renumbered[0] if field.store is None else torch.stack(renumbered)
+        columns[position] = columns[position].to(field.dtype)
+        if field.level == EDGE:
+            # An edge stays if every attribute that names nodes for it names only nodes that stay.
+            for group, rows in sides:
+                stays = keep[group][rows]
+                if field.store is None:
+                    stays = stays.movedim(field.dim, 0).flatten(1).all(1) if stays.dim() > 1 else stays
+                keep[field.group] = keep.get(field.group, torch.ones_like(stays)) & stays
     return _filter(table._replace(columns=columns), keep)
 
 
 def _numbers_within(table: GraphTable, group: Group, keep: Tensor) -> Tensor:
     """The new number of each kept node within its graph."""
-    graph = torch.repeat_interleave(torch.arange(table.num_graphs), table.counts[group])
-    kept = torch.zeros_like(table.counts[group]).index_add_(0, graph, keep.long())
+    kept = _counts_kept(table, group, keep)
     numbers = torch.zeros(len(keep), dtype=torch.long)
-    numbers[keep] = within(kept)
+    numbers[keep] = spans(torch.zeros_like(kept), kept)
     return numbers
+
+
+def _counts_kept(table: GraphTable, group: Group, keep: Tensor) -> Tensor:
+    graph = torch.repeat_interleave(torch.arange(table.num_graphs), table.counts[group])
+    return torch.zeros_like(table.counts[group]).index_add_(0, graph, keep.long())
 
 
 def _filter(table: GraphTable, keep: dict[Group, Tensor]) -> GraphTable:
     counts, starts, columns = dict(table.counts), dict(table.starts), list(table.columns)
     for group, kept in keep.items():
-        graph = torch.repeat_interleave(torch.arange(table.num_graphs), table.counts[group])
-        counts[group] = torch.zeros_like(table.counts[group]).index_add_(0, graph, kept.long())
+        counts[group] = _counts_kept(table, group, kept)
         starts[group] = counts[group].cumsum(0) - counts[group]
     for position, field in enumerate(table.schema.fields):
         if field.level != GRAPH and field.group in keep:

@@ -19,7 +19,7 @@ from ..porting import StaticGraphError
 from ..porting.losses import find_loss, strip_marks
 from ..porting.tracing import StaticFunction
 from .arguments import Flat, leaves_of, rebuild
-from .compilers import compile_graph, compiler_name
+from .compiler import compile_graph, compiler_name
 from .errors import Error
 
 _LOG = logging.getLogger("poptorch")

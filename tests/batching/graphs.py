@@ -34,6 +34,12 @@ def graph(num_nodes, num_edges, seed=0, **attributes):
         "scalar": lambda: torch.randn((), generator=random),
         "number": lambda: int(torch.randint(9, (), generator=random)),
         "root_index": lambda: torch.randint(num_nodes, (1,), generator=random),
+        "neg_edge_index": lambda: torch.randint(num_nodes, (2, num_edges), generator=random),
+        "short": lambda: torch.randn(num_nodes, 2, generator=random).bfloat16(),
+        "codes": lambda: torch.randint(200, (num_nodes,), generator=random).byte(),
+        "edge_phase": lambda: torch.randn(num_edges, dtype=torch.complex64, generator=random),
+        "edge-flag 2": lambda: torch.rand(num_edges, 1, generator=random) < 0.5,
+        "none": lambda: torch.randn(1, 0, generator=random),
     }
     edge_index = torch.randint(num_nodes, (2, num_edges), generator=random)
     data = Data(edge_index=edge_index, num_nodes=num_nodes)
@@ -75,6 +81,12 @@ LEVELS = (
     "scalar",
     "number",
     "root_index",
+    "neg_edge_index",
+    "short",
+    "codes",
+    "edge_phase",
+    "edge-flag 2",
+    "none",
 )
 
 

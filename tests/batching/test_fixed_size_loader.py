@@ -305,8 +305,9 @@ def test_pack_wastes_less_than_stream_pack_and_that_less_than_padding():
 
 def test_efficiency_is_real_over_total():
     loader = FixedSizeDataLoader([graph(3, 2), graph(5, 4)], fixed_size_options=FixedSizeOptions(9, 8, 3))
-    assert tuple(efficiency(loader)) == pytest.approx((8 / 9, 6 / 8, 2 / 3))
-    assert str(efficiency(loader)).startswith("88.89% of nodes")
+    share = efficiency(loader)
+    assert (share.nodes, share.edges, share.graphs) == pytest.approx((8 / 9, 6 / 8, 2 / 3))
+    assert str(share).startswith("88.89% of nodes")
 
 
 def test_efficiency_needs_masks():

@@ -11,7 +11,7 @@ from torch_geometric.nn import GINConv, HeteroConv, HGTConv, SAGEConv, global_ad
 
 from gnn_ipu_helpers import compile_count
 from gnn_ipu_helpers import poptorch_cpu as poptorch
-from gnn_ipu_helpers.poptorch_cpu import compilers
+from gnn_ipu_helpers.poptorch_cpu import compiler
 
 from .models import GCN, Classifier, classified
 from .side_by_side import assert_same_weights, assert_trains_like_eager, loss_of
@@ -268,11 +268,11 @@ def test_compiler_that_does_not_exist_is_refused(monkeypatch):
 
 def test_without_a_cpp_compiler_the_graph_runs_unfused_and_says_so_once(monkeypatch, caplog):
     monkeypatch.delenv("GNN_IPU_COMPILER")
-    monkeypatch.setattr(compilers.shutil, "which", lambda name: None)
-    compilers.has_cpp_compiler.cache_clear()
+    monkeypatch.setattr(compiler.shutil, "which", lambda name: None)
+    compiler.has_cpp_compiler.cache_clear()
     try:
         for _ in range(2):
             poptorch.trainingModel(Classifier())(*classified(4))
     finally:
-        compilers.has_cpp_compiler.cache_clear()
+        compiler.has_cpp_compiler.cache_clear()
     assert caplog.text.count("No C++ compiler found") == 1
