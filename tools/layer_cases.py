@@ -9,6 +9,8 @@ import torch
 import torch_geometric.nn as pyg
 from torch import nn
 
+from gnn_ipu_helpers import poptorch
+
 NUM_NODES, NUM_EDGES, NUM_GRAPHS, CHANNELS = 12, 36, 3, 8
 WRITES, CITES, WRITTEN = ("author", "writes", "paper"), ("paper", "cites", "paper"), ("paper", "by", "author")
 METADATA = (["paper", "author"], [WRITES, CITES, WRITTEN])
@@ -27,7 +29,8 @@ class Fix:
 class Case:
     """A layer: its `name`, `build` which makes it as a module, `call` which names the attributes of
     `Sample` to call it with, and `options` for the call. `fix` is tried where it is not static so;
-    `note` says why it is not tried at all."""
+    `note` says why it is not tried at all, and `instead` what to write in its place where that is not what
+    the check says."""
 
     name: str
     build: Callable[[], nn.Module] | None = None
@@ -35,6 +38,7 @@ class Case:
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
     fix: Fix | None = None
     note: str = ""
+    instead: str = ""
 
 
 class Sample:
@@ -161,20 +165,21 @@ def _dense_aggregation(name: str, build: Callable[[], nn.Module]) -> Case:
 
 
 CUDA_ONLY = "needs CUDA and pylibcugraph"
+_PLAIN_TWIN = "`{}`, which computes the same"
 
 CONVOLUTIONS = [
     Case("SimpleConv", lambda: _Function(pyg.SimpleConv())),
     Case("GCNConv", **_loops(lambda **kw: pyg.GCNConv(C, C, **kw))),
     Case("ChebConv", lambda: pyg.ChebConv(C, C, K=3)),
     Case("SAGEConv", lambda: pyg.SAGEConv(C, C)),
-    Case("CuGraphSAGEConv", note=CUDA_ONLY),
+    Case("CuGraphSAGEConv", note=CUDA_ONLY, instead=_PLAIN_TWIN.format("SAGEConv")),
     Case("GraphConv", lambda: pyg.GraphConv(C, C)),
     Case("GravNetConv", lambda: pyg.GravNetConv(C, C, 3, 4, k=3), ("x", "batch")),
     Case("GatedGraphConv", lambda: pyg.GatedGraphConv(C, 2)),
     Case("ResGatedGraphConv", lambda: pyg.ResGatedGraphConv(C, C)),
     Case("GATConv", **_loops(lambda **kw: pyg.GATConv(C, C, heads=2, **kw))),
-    Case("CuGraphGATConv", note=CUDA_ONLY),
-    Case("FusedGATConv", note="needs CUDA and dgNN"),
+    Case("CuGraphGATConv", note=CUDA_ONLY, instead=_PLAIN_TWIN.format("GATConv")),
+    Case("FusedGATConv", note="needs CUDA and dgNN", instead=_PLAIN_TWIN.format("GATConv")),
     Case("GATv2Conv", **_loops(lambda **kw: pyg.GATv2Conv(C, C, heads=2, **kw))),
     Case("TransformerConv", lambda: pyg.TransformerConv(C, C, heads=2)),
     Case("AGNNConv", **_loops(lambda **kw: pyg.AGNNConv(**kw))),
@@ -188,7 +193,7 @@ CONVOLUTIONS = [
     Case("MFConv", lambda: pyg.MFConv(C, C)),
     Case("RGCNConv", lambda: pyg.RGCNConv(C, C, 3), ("x", "edge_index", "edge_type")),
     Case("FastRGCNConv", lambda: pyg.FastRGCNConv(C, C, 3), ("x", "edge_index", "edge_type")),
-    Case("CuGraphRGCNConv", note=CUDA_ONLY),
+    Case("CuGraphRGCNConv", note=CUDA_ONLY, instead=_PLAIN_TWIN.format("RGCNConv")),
     Case("RGATConv", _rgat, ("x", "edge_index", "edge_type")),
     Case(
         "RGATConv within relations",
@@ -236,8 +241,17 @@ CONVOLUTIONS = [
     Case("ClusterGCNConv", lambda: pyg.ClusterGCNConv(C, C, diag_lambda=0.5)),
     Case("GENConv", lambda: pyg.GENConv(C, C)),
     Case("GCN2Conv", call=("x", "x_0", "edge_index"), **_loops(lambda **kw: pyg.GCN2Conv(C, 0.1, **kw))),
-    Case("PANConv", note="needs torch-sparse, and returns a sparse matrix"),
-    Case("WLConv", lambda: _Function(pyg.WLConv(), None), ("labels", "edge_index")),
+    Case(
+        "PANConv",
+        note="needs torch-sparse, and returns a sparse matrix",
+        instead="`TAGConv` or `MixHopConv`, which also weigh paths of several lengths",
+    ),
+    Case(
+        "WLConv",
+        lambda: _Function(pyg.WLConv(), None),
+        ("labels", "edge_index"),
+        instead="colour the nodes in the dataset (`pre_transform`), or `WLConvContinuous`",
+    ),
     Case("WLConvContinuous", lambda: _Function(pyg.WLConvContinuous())),
     Case(
         "FiLMConv",
@@ -336,6 +350,7 @@ AGGREGATIONS = [
     Case(
         "EquilibriumAggregation",
         note="solves an optimisation problem inside forward, with gradients of its own",
+        instead="`SoftmaxAggregation(learn=True)` or `DeepSetsAggregation` with `dim_size`",
     ),
     _pooled("MLPAggregation", lambda: pyg.MLPAggregation(C, C, 4, num_layers=1)),
     _pooled("DeepSetsAggregation", lambda: pyg.DeepSetsAggregation(_mlp(), _mlp())),
@@ -381,6 +396,9 @@ NORMALISATIONS = [
 ]
 
 _DATA_INSIDE = "takes and returns a `Data` object, with as many nodes as there are clusters"
+_POOL_X = "`{}_x` with `batch_size` and `size`, on tensors"
+_NEIGHBOURS = "`scatter(x[edge_index[0]], edge_index[1], dim_size=x.size(0), reduce='{}')`"
+_ON_HOST = "find clusters or neighbours in the dataset (`pre_transform`) and pass the edges in"
 _SPARSE = "needs torch-sparse, and lists triplets or pairs in numbers that depend on data"
 POOLINGS = [
     *(
@@ -397,7 +415,11 @@ POOLINGS = [
     Case("EdgePooling", lambda: pyg.EdgePooling(C), ("x", "edge_index", "batch")),
     Case("ClusterPooling", lambda: pyg.ClusterPooling(C), ("x", "edge_index", "batch")),
     Case("ASAPooling", lambda: pyg.ASAPooling(C), ("x", "edge_index")),
-    Case("PANPooling", note="works on the sparse matrix that PANConv returns"),
+    Case(
+        "PANPooling",
+        note="works on the sparse matrix that PANConv returns",
+        instead="weigh all nodes by a score, as for `TopKPooling` below",
+    ),
     Case(
         "MemPooling",
         lambda: pyg.MemPooling(C, C, 2, 2),
@@ -418,11 +440,11 @@ POOLINGS = [
         )
         for name in ("max_pool_x", "avg_pool_x")
     ),
-    Case("max_pool", note=_DATA_INSIDE),
-    Case("avg_pool", note=_DATA_INSIDE),
-    Case("max_pool_neighbor_x", note=_DATA_INSIDE),
-    Case("avg_pool_neighbor_x", note=_DATA_INSIDE),
-    Case("graclus", note="needs torch-cluster, and clusters node after node"),
+    Case("max_pool", note=_DATA_INSIDE, instead=_POOL_X.format("max_pool")),
+    Case("avg_pool", note=_DATA_INSIDE, instead=_POOL_X.format("avg_pool")),
+    Case("max_pool_neighbor_x", note=_DATA_INSIDE, instead=_NEIGHBOURS.format("max")),
+    Case("avg_pool_neighbor_x", note=_DATA_INSIDE, instead=_NEIGHBOURS.format("mean")),
+    Case("graclus", note="needs torch-cluster, and clusters node after node", instead=_ON_HOST),
     Case(
         "voxel_grid",
         lambda: _OfPositions(lambda pos: pyg.voxel_grid(pos, 0.5).clamp(max=NUM_NODES - 1)),
@@ -433,15 +455,19 @@ POOLINGS = [
     Case(
         "knn_graph", lambda: _OfPositions(lambda pos, batch: pyg.knn_graph(pos, 3, batch)), ("pos", "batch")
     ),
-    Case("radius", lambda: _OfPositions(lambda pos, query: pyg.radius(pos, query, 1.0)[1]), ("pos", "query")),
+    Case(
+        "radius",
+        lambda: _OfPositions(lambda pos, query: pyg.radius(pos, query, 9.0, max_num_neighbors=4)[1]),
+        ("pos", "query"),
+    ),
     Case(
         "radius_graph",
-        lambda: _OfPositions(lambda pos, batch: pyg.radius_graph(pos, 1.0, batch)),
+        lambda: _OfPositions(lambda pos, batch: pyg.radius_graph(pos, 9.0, batch, max_num_neighbors=3)),
         ("pos", "batch"),
     ),
     Case("nearest", lambda: _OfPositions(lambda pos, query: pyg.nearest(pos, query)), ("pos", "query")),
-    Case("approx_knn", note="needs pynndescent, which searches on the host"),
-    Case("approx_knn_graph", note="needs pynndescent, which searches on the host"),
+    Case("approx_knn", note="needs pynndescent, which searches on the host", instead="`knn`"),
+    Case("approx_knn_graph", note="needs pynndescent, which searches on the host", instead="`knn_graph`"),
     Case(
         "knn_interpolate",
         lambda: _Function(lambda x, pos, query: pyg.knn_interpolate(x, pos, query)),
@@ -474,12 +500,20 @@ DENSE = [
     Case("SGFormerAttention", lambda: pyg.attention.SGFormerAttention(C, 2), ("embeddings",)),
     Case("PolynormerAttention", lambda: pyg.attention.PolynormerAttention(C, 2), ("embeddings",)),
     Case("gini", lambda: _Function(pyg.functional.gini), ("x",)),
-    Case("bro", lambda: _Function(pyg.functional.bro), ("x", "batch")),
+    Case(
+        "bro",
+        lambda: _Function(pyg.functional.bro),
+        ("x", "batch"),
+        instead="`to_dense_batch` with both sizes, then the penalty on the dense rows",
+    ),
 ]
 
 _KGE = ("head", "relation", "tail")
 _MOLECULE = ("z", "pos", "batch")
 _SAMPLED = "walks or memory live on the host"
+_WALKS = "draw walks in the loader; an `Embedding` and the loss on the walks go on the device"
+_GIVEN_NEGATIVES = "draw negative edges in the loader and compute the loss in `forward`, see below"
+_TRIPLETS = "list triplets in the dataset (`pre_transform`), pad them, and write the blocks with `scatter`"
 
 
 def _basic(name: str, **kwargs) -> Case:
@@ -516,9 +550,13 @@ MODELS = [
     Case(
         "MetaLayer", lambda: pyg.MetaLayer(_EdgeModel()), ("x", "edge_index", "edge_attr", "u", "edge_batch")
     ),
-    Case("Node2Vec", note=_SAMPLED),
-    Case("MetaPath2Vec", note=_SAMPLED),
-    Case("TGNMemory", note=_SAMPLED),
+    Case("Node2Vec", note=_SAMPLED, instead=_WALKS),
+    Case("MetaPath2Vec", note=_SAMPLED, instead=_WALKS),
+    Case(
+        "TGNMemory",
+        note=_SAMPLED,
+        instead="keep the memory in a buffer of all nodes, and change it in place, `memory.index_copy_`",
+    ),
     Case(
         "DeepGraphInfomax",
         lambda: pyg.DeepGraphInfomax(
@@ -530,15 +568,27 @@ MODELS = [
     ),
     Case("InnerProductDecoder", lambda: _Function(pyg.InnerProductDecoder())),
     Case("GAE", lambda: pyg.GAE(pyg.SAGEConv(C, C))),
-    Case("VGAE", note="its loss is computed outside `forward`, with negative edges drawn on the way"),
+    Case(
+        "VGAE",
+        note="its loss is computed outside `forward`, with negative edges drawn on the way",
+        instead=_GIVEN_NEGATIVES,
+    ),
     Case("ARGA", lambda: pyg.ARGA(pyg.SAGEConv(C, C), _mlp())),
-    Case("ARGVA", note="its loss is computed outside `forward`, with negative edges drawn on the way"),
+    Case(
+        "ARGVA",
+        note="its loss is computed outside `forward`, with negative edges drawn on the way",
+        instead=_GIVEN_NEGATIVES,
+    ),
     Case("SignedGCN", lambda: pyg.SignedGCN(C, C, 2), ("x", "edge_index", "other_edge_index")),
-    Case("RENet", note="reads lists of past events whose lengths differ"),
+    Case(
+        "RENet",
+        note="reads lists of past events whose lengths differ",
+        instead="pad the lists in the loader, and `GRU` over the padded sequence",
+    ),
     Case("GraphUNet", lambda: pyg.GraphUNet(C, C, C, 2)),
-    Case("SchNet", lambda: pyg.SchNet(C, C, 2, 4, cutoff=2.0), _MOLECULE),
-    Case("DimeNet", note=_SPARSE),
-    Case("DimeNetPlusPlus", note=_SPARSE),
+    Case("SchNet", lambda: pyg.SchNet(C, C, 2, 4, cutoff=9.0, max_num_neighbors=3), _MOLECULE),
+    Case("DimeNet", note=_SPARSE, instead=_TRIPLETS),
+    Case("DimeNetPlusPlus", note=_SPARSE, instead=_TRIPLETS),
     Case(
         "GPSENodeEncoder",
         lambda: pyg.GPSENodeEncoder(2 * C, C, C, C, dropout_be=0.0, dropout_ae=0.0),
@@ -546,14 +596,22 @@ MODELS = [
     ),
     Case("DeepGCNLayer", lambda: pyg.DeepGCNLayer(pyg.SAGEConv(C, C), pyg.LayerNorm(C), nn.ReLU())),
     Case("LabelPropagation", lambda: pyg.LabelPropagation(2, 0.5)),
-    Case("CorrectAndSmooth", note="a post-processing step without weights"),
+    Case(
+        "CorrectAndSmooth",
+        note="a post-processing step without weights",
+        instead="run it on the host, on the predictions",
+    ),
     Case("AttentiveFP", lambda: pyg.AttentiveFP(C, C, C, C, 2, 2), ("x", "edge_index", "edge_attr", "batch")),
     Case("RECT_L", lambda: pyg.RECT_L(C, C)),
     Case("LINKX", lambda: pyg.LINKX(NUM_NODES, C, C, C, 2)),
     Case("LightGCN", lambda: pyg.LightGCN(NUM_NODES, C, 2), ("edge_index", "edge_index")),
     Case("MaskLabel", lambda: pyg.MaskLabel(3, C), ("x", "labels", "mask")),
-    Case("GroupAddRev", note="frees and recomputes activations in an autograd function of its own"),
-    Case("GNNFF", note=_SPARSE),
+    Case(
+        "GroupAddRev",
+        note="frees and recomputes activations in an autograd function of its own",
+        instead="`DeepGCNLayer`, and `torch.utils.checkpoint` where memory is short",
+    ),
+    Case("GNNFF", note=_SPARSE, instead=_TRIPLETS),
     Case("PMLP", lambda: pyg.PMLP(C, C, C, 2)),
     Case(
         "NeuralFingerprint",
@@ -566,7 +624,11 @@ MODELS = [
         lambda: pyg.models.ViSNet(num_heads=2, num_layers=1, hidden_channels=C, num_rbf=4, cutoff=2.0),
         _MOLECULE,
     ),
-    Case("LPFormer", note="looks up personalised PageRank scores in a sparse matrix"),
+    Case(
+        "LPFormer",
+        note="looks up personalised PageRank scores in a sparse matrix",
+        instead="look the scores up in the loader, and pass them as edge attributes",
+    ),
     Case(
         "SGFormer",
         lambda: pyg.models.SGFormer(C, C, C, trans_dropout=0.0, gnn_dropout=0.0),
@@ -578,7 +640,11 @@ MODELS = [
         ("x", "edge_index", "batch"),
     ),
     Case("ARLinkPredictor", lambda: pyg.models.ARLinkPredictor(C, C)),
-    Case("GPSE", note="draws random node features and loops over virtual nodes of each graph"),
+    Case(
+        "GPSE",
+        note="draws random node features and loops over virtual nodes of each graph",
+        instead="encode once in the dataset (`T.AddGPSE`), and `GPSENodeEncoder` in the model",
+    ),
     Case("TransE", lambda: pyg.TransE(NUM_NODES, 3, C), _KGE),
     Case("ComplEx", lambda: pyg.ComplEx(NUM_NODES, 3, C), _KGE),
     Case("DistMult", lambda: pyg.DistMult(NUM_NODES, 3, C), _KGE),
@@ -596,3 +662,113 @@ GROUPS = {
     "Dense layers and blocks": DENSE,
     "Models": MODELS,
 }
+
+
+class Negatives(nn.Module):
+    """VGAE before: negative edges are drawn inside, and the loss is not marked."""
+
+    def __init__(self):
+        super().__init__()
+        self.vgae = pyg.VGAE(MeanAndDeviation())
+
+    def forward(self, x, edge_index, neg_edge_index=None):
+        z = self.vgae.encode(x, edge_index)
+        return self.vgae.recon_loss(z, edge_index) + self.vgae.kl_loss() / x.size(0)
+
+
+class GivenNegatives(Negatives):
+    """VGAE after: negative edges come with the batch, and the loss is marked."""
+
+    def forward(self, x, edge_index, neg_edge_index):
+        z = self.vgae.encode(x, edge_index)
+        loss = self.vgae.recon_loss(z, edge_index, neg_edge_index) + self.vgae.kl_loss() / x.size(0)
+        return poptorch.identity_loss(loss, reduction="none")
+
+
+class MeanAndDeviation(nn.Module):
+    """The two outputs that VGAE asks of its encoder."""
+
+    def __init__(self):
+        super().__init__()
+        self.mean, self.logstd = pyg.SAGEConv(C, C), pyg.SAGEConv(C, C)
+
+    def forward(self, x, edge_index):
+        return self.mean(x, edge_index), self.logstd(x, edge_index)
+
+
+class Potential(nn.Module):
+    """SchNet before: its readout counts the graphs."""
+
+    def __init__(self):
+        super().__init__()
+        self.schnet = pyg.SchNet(C, C, 2, 4, cutoff=9.0, max_num_neighbors=3)
+
+    def forward(self, z, pos, batch):
+        return self.schnet(z, pos, batch)
+
+
+class Sized(pyg.SumAggregation):
+    """A sum over a known number of graphs."""
+
+    def __call__(self, x, index, **kwargs):
+        return super().__call__(x, index, **{**kwargs, "dim_size": NUM_GRAPHS})
+
+
+class SizedPotential(Potential):
+    """SchNet after: the readout knows how many graphs there are."""
+
+    def __init__(self):
+        super().__init__()
+        self.schnet.readout = Sized()
+
+
+class KeepsTheBest(nn.Module):
+    """TopKPooling before: how many nodes remain depends on the data."""
+
+    def __init__(self):
+        super().__init__()
+        self.pool = pyg.TopKPooling(C, ratio=0.5)
+
+    def forward(self, x, edge_index, batch):
+        x, edge_index, _, batch, _, _ = self.pool(x, edge_index, batch=batch)
+        return pyg.global_mean_pool(x, batch, size=NUM_GRAPHS)
+
+
+class WeighsAll(nn.Module):
+    """TopKPooling after: all nodes remain, weighed by the score; the worst count little."""
+
+    def __init__(self):
+        super().__init__()
+        self.score = nn.Linear(C, 1)
+
+    def forward(self, x, edge_index, batch):
+        x = x * self.score(x).sigmoid()
+        return pyg.global_mean_pool(x, batch, size=NUM_GRAPHS)
+
+
+class SelfLoopsInside(nn.Module):
+    """RECT_L, Polynormer and others before: a layer inside adds self-loops."""
+
+    def __init__(self):
+        super().__init__()
+        self.rect = pyg.RECT_L(C, C)
+
+    def forward(self, x, edge_index):
+        return self.rect(x, edge_index)
+
+
+class SelfLoopsInTheData(SelfLoopsInside):
+    """After: the dataset has them, `pre_transform=T.AddSelfLoops()`."""
+
+    def __init__(self):
+        super().__init__()
+        self.rect.conv.add_self_loops = False
+
+
+# `(layer, classes to show, of which the last two are before and after, attributes of Sample to call with)`
+BEFORE_AND_AFTER = [
+    ("VGAE", (Negatives, GivenNegatives), ("x", "edge_index", "other_edge_index")),
+    ("SchNet", (Sized, Potential, SizedPotential), ("z", "pos", "batch")),
+    ("TopKPooling", (KeepsTheBest, WeighsAll), ("x", "edge_index", "batch")),
+    ("RECT_L", (SelfLoopsInside, SelfLoopsInTheData), ("x", "edge_index")),
+]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import re
 import sys
 import warnings
@@ -17,8 +18,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "supported_layers.md"
 sys.path.insert(0, str(ROOT))
 
+from gnn_ipu_helpers import poptorch  # noqa: E402
 from gnn_ipu_helpers.porting import check, static_compile, static_replacements  # noqa: E402
-from tools.layer_cases import GROUPS, Case, Sample  # noqa: E402
+from tools.layer_cases import BEFORE_AND_AFTER, GROUPS, NORMALISATIONS, Case, Sample  # noqa: E402
 
 AS_IT_IS, WITH_ARGUMENT, REPLACED, NOT_STATIC = "as it is", "with an argument", "replaced", "not static"
 STEPS, RTOL, ATOL = 4, 1e-4, 1e-5
@@ -26,11 +28,13 @@ STEPS, RTOL, ATOL = 4, 1e-4, 1e-5
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What became of one layer: its `status` (one of the four above) and a `remark` (argument, reason)."""
+    """What became of one layer: its `status` (one of the four above), a `remark` (argument, reason) and what
+    to write `instead`."""
 
     name: str
     status: str
     remark: str = ""
+    instead: str = ""
 
 
 class WithLoss(nn.Module):
@@ -42,7 +46,8 @@ class WithLoss(nn.Module):
 
     def forward(self, *args, **kwargs):
         tensors = [t for t in _tensors(self.layer(*args, **kwargs)) if t.is_floating_point()]
-        return sum((tensor * tensor.detach().cos()).mean() for tensor in tensors)
+        loss = sum(((tensor * tensor.detach().cos()).mean() for tensor in tensors), torch.zeros(()))
+        return poptorch.identity_loss(loss, reduction="none")
 
 
 def _tensors(value):
@@ -58,7 +63,7 @@ def _tensors(value):
 def examine(case: Case) -> Outcome:
     """The outcome of one case: the first of its variants that passes the check and trains as eager does."""
     if case.note:
-        return Outcome(case.name, NOT_STATIC, case.note)
+        return Outcome(case.name, NOT_STATIC, case.note, case.instead)
     reason = _try(case, case.build, case.options)
     if isinstance(reason, Outcome):
         return reason
@@ -68,22 +73,28 @@ def examine(case: Case) -> Outcome:
             remark = case.fix.argument + (", then replaced" if fixed.status == REPLACED else "")
             return Outcome(case.name, WITH_ARGUMENT, remark)
         reason = fixed
-    return Outcome(case.name, NOT_STATIC, reason)
+    reason, instead = reason if isinstance(reason, tuple) else (reason, "")
+    return Outcome(case.name, NOT_STATIC, reason, case.instead or instead)
 
 
-def _try(case: Case, build, options) -> Outcome | str:
-    """The outcome of one variant, or why it is not static."""
+def _try(case: Case, build, options) -> Outcome | str | tuple[str, str]:
+    """The outcome of one variant, or why it is not static and what to write instead."""
     try:
         model, inputs = _model(build), [getattr(Sample(), name) for name in case.call]
         report = check(model, *inputs, **options)
         if not report.ok:
-            return report.findings[0].reason
+            return report.findings[0].reason, _as_code(report.findings[0].remedy)
         difference = training_difference(model, inputs, options)
     except Exception as error:
         return f"{type(error).__name__}: {error}".splitlines()[0]
     if difference is not None:
         return difference
     return Outcome(case.name, REPLACED if report.replaced else AS_IT_IS)
+
+
+def _as_code(remedy: str) -> str:
+    """A remedy for this page, where the layer stands alone: `model.layer` is the layer."""
+    return remedy.replace("model.layer.", "layer.").replace("model.layer", "the layer").replace("|", "\\|")
 
 
 def _model(build) -> WithLoss:
@@ -159,7 +170,7 @@ _SECTIONS = (
         "PyG's own code is dynamic inside (or needs pyg-lib), though the result is not. While compiling, "
         "this package puts a static version of the same mathematics in its place.",
     ),
-    (NOT_STATIC, "Not static", "An IPU cannot run these as they are."),
+    (NOT_STATIC, "Not static", "An IPU cannot run these as they are. Some are written out below."),
 )
 
 
@@ -187,6 +198,13 @@ def write_page(outcomes: dict[str, list[Outcome]]) -> str:
     return "\n".join(page)
 
 
+_PADDED = """## On padded batches
+
+All of these are static, and `check` still warns: they take in all rows of a batch, padding too.
+
+"""
+
+
 def _table(outcomes: list[Outcome]) -> str:
     def name(outcome: Outcome) -> str:
         is_ours = outcome.status != NOT_STATIC and outcome.name.split()[0] not in POPTORCH_GEOMETRIC
@@ -194,9 +212,48 @@ def _table(outcomes: list[Outcome]) -> str:
 
     if not any(outcome.remark for outcome in outcomes):
         return ", ".join(map(name, outcomes))
-    column = "Why" if outcomes[0].status == NOT_STATIC else "Argument"
+    if outcomes[0].status == NOT_STATIC:
+        rows = [f"| {name(outcome)} | {outcome.remark} | {outcome.instead} |" for outcome in outcomes]
+        return "\n".join(["| Layer | Why | Write instead |", "|---|---|---|", *rows])
     rows = [f"| {name(outcome)} | {outcome.remark} |" for outcome in outcomes]
-    return "\n".join([f"| Layer | {column} |", "|---|---|", *rows])
+    return "\n".join(["| Layer | Argument |", "|---|---|", *rows])
+
+
+def padded_norms() -> str:
+    """What the check says of each normalisation on a padded batch, as a table."""
+    sample = Sample()
+    sample.nodes_mask = torch.arange(len(sample.x)) < len(sample.x) * 2 // 3
+    rows = []
+    for case in NORMALISATIONS:
+        inputs = [getattr(sample, name) for name in case.call if name != "batch"]
+        model = _OnPadded(_model(case.build).layer).train()
+        warnings_of = check(model, sample.edge_index, sample.nodes_mask, *inputs).warnings
+        told = [w for w in warnings_of if w.operation not in ("idle parameters",)]
+        with_batch = " without `batch`" if "batch" in case.call else ""
+        if told:
+            rows.append(f"| `{case.name}`{with_batch} | {told[0].reason} | {_as_code(told[0].remedy)} |")
+    return "\n".join(["| Layer | Why | Write instead |", "|---|---|---|", *rows])
+
+
+class _OnPadded(nn.Module):
+    """A layer over all nodes, padding too, and a loss over the real ones."""
+
+    def __init__(self, layer: nn.Module):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, edge_index, mask, *args):
+        error = torch.where(mask.unsqueeze(-1), self.layer(*args), 0.0).square()
+        return poptorch.identity_loss(error.sum() / mask.sum(), reduction="none")
+
+
+def before_and_after() -> str:
+    """Models that are not static and what to write instead, as code."""
+    parts = []
+    for name, classes, _ in BEFORE_AND_AFTER:
+        code = "\n\n\n".join(inspect.getsource(model).rstrip() for model in classes)
+        parts.append(f"### {name} — before and after\n\n```python\n{code}\n```\n")
+    return "\n".join(parts)
 
 
 def read_page(text: str) -> dict[str, str]:
@@ -222,7 +279,8 @@ def main(names: list[str]) -> None:
                 outcomes[group].append(examine(case))
                 print(*dataclasses.astuple(outcomes[group][-1]), sep="\t", flush=True)
     if not names:
-        PAGE.write_text(write_page(outcomes))
+        extra = f"{_PADDED}{padded_norms()}\n\n## Before and after\n\n{before_and_after()}"
+        PAGE.write_text(f"{write_page(outcomes)}\n{extra}")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,24 @@
-"""The static-graph check, its hints, and what lets PyG's layers compile into one static graph."""
+"""The static-graph check, its hints, and what lets PyG's layers compile into one static graph.
 
-from . import point_clouds
-from .checking import check
+What needs the tracer is imported when it is first used, so that importing a loader imports no compiler.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from .checking import assert_static, check
 from .findings import Finding, Place, Report, StaticGraphError
 from .norms import MaskedBatchNorm
-from .replacements import static_replacements
-from .tracing import static_compile
+
+_LATER = {
+    "compare_padded": "comparing",
+    "compilations": "comparing",
+    "point_clouds": "point_clouds",
+    "static_compile": "tracing",
+    "static_replacements": "replacing",
+}
 
 __all__ = [
     "Finding",
@@ -13,8 +26,22 @@ __all__ = [
     "Place",
     "Report",
     "StaticGraphError",
+    "assert_static",
     "check",
+    "compare_padded",
+    "compilations",
     "point_clouds",
     "static_compile",
     "static_replacements",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f".{_LATER[name]}", __name__)
+    return module if name == _LATER[name] else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

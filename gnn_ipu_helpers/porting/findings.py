@@ -47,7 +47,7 @@ class Finding:
         return Place(self.file, self.line, source=self.source)
 
     def __str__(self) -> str:
-        lines = [f"{self.place}  {self.operation}"]
+        lines = [f"{self.place}  {self.operation}" if self.file else self.operation]
         if self.source:
             lines.append(f"    {self.source}")
         if self.cause is not None:
@@ -79,34 +79,50 @@ class StaticGraphError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """The answer of `check`: `ok` (True, False, or None where this torch cannot tell) and the `findings`.
+    """The answer of `check`; prints as text and shows as a table in a notebook.
 
-    Prints as text and shows as a table in a notebook. `summary` says in one sentence what was looked at.
+    Attributes:
+        ok: True, False, or None where this torch cannot tell.
+        findings: What a static graph cannot hold. They stop the compilation.
+        summary: One sentence on what was looked at.
+        replaced: Names of the PyG layers that run in a static version of ours.
+        warnings: What runs and is probably not meant, such as padding in the loss. They stop nothing.
     """
 
     ok: bool | None
     findings: list[Finding]
     summary: str
     replaced: tuple[str, ...] = ()
+    warnings: list[Finding] = dataclasses.field(default_factory=list)
 
     def __str__(self) -> str:
-        if not self.findings:
-            return self.summary
-        return f"{self.summary}\n\n{describe(self.findings)}"
+        parts = [self.summary]
+        if self.findings:
+            parts.append(describe(self.findings))
+        if self.warnings:
+            parts.append(f"What runs, and is probably not meant:\n\n{describe(self.warnings)}")
+        return "\n\n".join(parts)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        heading = f"<p>{html.escape(self.summary)}</p>"
-        if not self.findings:
-            return heading
-        titles = "".join(f"<th>{title}</th>" for title in ("", "Where", "What", "Why", "Write instead"))
-        rows = "".join(_html_row(number, finding) for number, finding in enumerate(self.findings, start=1))
-        return f"{heading}<table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>"
+        parts = [f"<p>{html.escape(self.summary)}</p>"]
+        if self.findings:
+            parts.append(_html_table(self.findings))
+        if self.warnings:
+            parts += ["<p>What runs, and is probably not meant:</p>", _html_table(self.warnings)]
+        return "".join(parts)
+
+
+def _html_table(findings: Sequence[Finding]) -> str:
+    titles = "".join(f"<th>{title}</th>" for title in ("", "Where", "What", "Why", "Write instead"))
+    rows = "".join(_html_row(number, finding) for number, finding in enumerate(findings, start=1))
+    return f"<table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 def _html_row(number: int, finding: Finding) -> str:
-    where = f"{html.escape(str(finding.place))}<br><code>{html.escape(finding.source)}</code>"
+    where = html.escape(str(finding.place)) if finding.file else ""
+    where += f"<br><code>{html.escape(finding.source)}</code>" if finding.source else ""
     if finding.cause is not None:
         where += f"<br><small>inside {html.escape(str(finding.cause))}</small>"
     cells = [

@@ -1,132 +1,233 @@
-"""Seeing that inputs are padded, and normalisation whose statistics the padding would pollute."""
+"""Which rows of the inputs are padding, as the fixed-size loaders make it, and other values for those rows.
+
+In a data object the loaders' masks say it: `nodes_mask`, `edges_mask`, `graphs_mask`. Where the tensors of a
+batch are passed one by one, their contents say it, whatever they are called: a mask that is True up to some
+row and that no edge crosses, a vector `batch` whose last graphs are padding, or an edge list that ends in the
+same self-loop repeated.
+"""
 
 from __future__ import annotations
 
-import inspect
-from typing import Any, Callable, Iterator
+import dataclasses
+from typing import Sequence
 
 import torch
-from torch_geometric.data.data import BaseData
+from torch import Tensor
 
-from .findings import Finding
-from .hints import finding_at
-from .inspection import Origin, origin
-from .remedies import Hint
+from .arguments import Leaf
 
-_MASKS = frozenset(
-    f"{what}_mask" for what in ("nodes", "node", "edges", "edge", "graphs", "graph", "pad", "padding")
-)
-_NEEDS_BATCH = frozenset(("GraphNorm", "InstanceNorm", "PairNorm", "MeanSubtractionNorm", "LayerNorm"))
-
-_BATCH_NORM = Hint(
-    "the inputs are padded, and padding rows enter the mean and variance of {name}: the loss of real "
-    "graphs depends on how much padding their batch holds",
-    "use gnn_ipu_helpers.porting.MaskedBatchNorm in its place and call it with the mask, "
-    "norm(x, data.nodes_mask), or a LayerNorm, which looks at one row at a time",
-)
-_NORM_WITHOUT_BATCH = Hint(
-    "the inputs are padded, and without `batch` padding rows enter the statistics of {name}",
-    "pass batch=data.batch and batch_size=<number of graphs> to {name}: padding has graphs of its own",
-)
+NODES, EDGES, GRAPHS = "nodes", "edges", "graphs"
 
 
-def inputs_are_padded(function: Callable, args: tuple, kwargs: dict) -> bool:
-    """Whether any of the inputs shows padding: a padding mask that holds False, in a batch or as an
-    argument of that name, or an edge list that ends in the same self-loop repeated."""
-    named = dict(_named(function, args, kwargs))
-    return any(_shows_padding(name, value) for name, value in named.items())
+@dataclasses.dataclass
+class Rows:
+    """Rows of one `kind` (of one node or edge type): `real` [number of rows] is True where a row is real."""
+
+    kind: str
+    real: Tensor
 
 
-def _named(function: Callable, args: tuple, kwargs: dict) -> Iterator[tuple[str, Any]]:
-    target = function.forward if isinstance(function, torch.nn.Module) else function
-    try:
-        arguments = inspect.signature(target).bind(*args, **kwargs).arguments
-    except (TypeError, ValueError):
-        arguments = dict(enumerate(args), **kwargs)
-    for name, value in arguments.items():
-        yield from _leaves(str(name), value)
+@dataclasses.dataclass
+class Padding:
+    """What is known of the padding in some inputs: the `rows` of each kind, and for each leaf, by its number,
+    the rows that it has (`attributes`) or, for a mask, that it tells of (`masks`)."""
+
+    rows: list[Rows] = dataclasses.field(default_factory=list)
+    attributes: dict[int, Rows] = dataclasses.field(default_factory=dict)
+    masks: dict[int, Rows] = dataclasses.field(default_factory=dict)
+    batches: dict[int, tuple[Rows, Rows]] = dataclasses.field(default_factory=dict)
+    edges: dict[int, Rows] = dataclasses.field(default_factory=dict)
 
 
-def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, BaseData):
-        for number, store in enumerate(value.stores):
-            for key, item in store.items():
-                yield f"{name}.{number}.{key}", item
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _leaves(f"{name}.{key}" if isinstance(key, str) else f"{name}.{key}.", item)
-    elif isinstance(value, (list, tuple)):
-        for number, item in enumerate(value):
-            yield from _leaves(f"{name}.{number}", item)
-    else:
-        yield name, value
+def find_padding(leaves: Sequence[Leaf]) -> Padding | None:
+    """The padding in these inputs, or None where there is none to be seen."""
+    stores: dict[int, list[int]] = {}
+    for number, leaf in enumerate(leaves):
+        if isinstance(leaf.value, Tensor):
+            stores.setdefault(0 if leaf.store is None else id(leaf.store), []).append(number)
+    padding = Padding()
+    for key, numbers in stores.items():
+        group = {number: leaves[number] for number in numbers}
+        if key == 0:
+            _add_tensors(padding, {number: leaf.value for number, leaf in group.items()})
+        else:
+            _add_store(padding, group)
+    return padding if any(not bool(rows.real.all()) for rows in padding.rows) else None
 
 
-def _shows_padding(name: str, value: Any) -> bool:
-    if not isinstance(value, torch.Tensor) or value.numel() == 0:
+def _add_store(padding: Padding, group: dict[int, Leaf]) -> None:
+    """The rows of a store that holds the loaders' masks."""
+    known: dict[str, Rows] = {}
+    for kind in (NODES, EDGES, GRAPHS):
+        for number, leaf in group.items():
+            if leaf.key == f"{kind}_mask" and leaf.value.dtype == torch.bool:
+                known[kind] = padding.masks[number] = Rows(kind, leaf.value.clone())
+    padding.rows += known.values()
+    for number, leaf in group.items():
+        if leaf.key == "batch" and NODES in known and GRAPHS in known:
+            padding.batches[number] = known[NODES], known[GRAPHS]
+        elif leaf.key == "edge_index" and EDGES in known:
+            padding.edges[number] = known[EDGES]
+        elif not _names_rows(leaf.key) and number not in padding.masks:
+            rows = _of_length(known.values(), leaf.value)
+            if EDGES in known and leaf.key.startswith("edge") and _fits(known[EDGES], leaf.value):
+                rows = known[EDGES]
+            if rows is not None:
+                padding.attributes[number] = rows
+
+
+def _names_rows(key: str) -> bool:
+    """Whether an attribute holds numbers of nodes, edges or graphs, by PyG's own rule for its name."""
+    return "index" in key or "batch" in key or "ptr" in key or key in ("n_id", "e_id", "input_id", "face")
+
+
+def _add_tensors(padding: Padding, tensors: dict[int, Tensor]) -> None:
+    """The rows of tensors that were passed one by one."""
+    edge_lists = {n: t for n, t in tensors.items() if _is_edge_list(t)}
+    masks = {n: t for n, t in tensors.items() if t.dtype == torch.bool and t.dim() == 1 and _is_prefix(t)}
+    batches = {n: t for n, t in tensors.items() if _is_batch(t)}
+    nodes = edges = graphs = None
+    for number, mask in masks.items():  # a mask of nodes, which no edge crosses
+        if any(_separates(mask, edge_list) for edge_list in edge_lists.values()):
+            nodes = padding.masks[number] = Rows(NODES, mask.clone())
+    for batch in batches.values():
+        if nodes is not None and len(nodes.real) == len(batch):
+            count = int(batch[nodes.real].max()) + 1 if bool(nodes.real.any()) else 0
+            graphs = graphs or Rows(GRAPHS, torch.arange(int(batch.max()) + 1) < count)
+        for place, mask in masks.items():  # a mask of graphs
+            if place in padding.masks or len(mask) <= int(batch.max()) or len(mask) == len(batch):
+                continue
+            of_nodes = mask[batch]
+            if all(_separates(of_nodes, e) for e in edge_lists.values()) and not bool(of_nodes.all()):
+                graphs = padding.masks[place] = Rows(GRAPHS, mask.clone())
+                nodes = nodes or Rows(NODES, of_nodes)
+    for edge_list in edge_lists.values() if nodes is None else ():
+        nodes = nodes or _from_last_loops(edge_list, tensors)
+        if nodes is not None and graphs is None:
+            for batch in batches.values():
+                if len(batch) == len(nodes.real) and bool(nodes.real.any()):
+                    count = int(batch[nodes.real].max()) + 1
+                    graphs = Rows(GRAPHS, torch.arange(int(batch.max()) + 1) < count)
+    if nodes is None:
+        return
+    for number, edge_list in edge_lists.items():
+        if _separates(nodes.real, edge_list):
+            edges = padding.edges[number] = Rows(EDGES, nodes.real[edge_list[0]])
+    known = [rows for rows in (nodes, edges, graphs) if rows is not None]
+    padding.rows += known
+    for number, batch in batches.items():
+        if graphs is not None and len(batch) == len(nodes.real):
+            padding.batches[number] = nodes, graphs
+    for number, tensor in tensors.items():
+        special = number in edge_lists or number in padding.masks or number in padding.batches
+        rows = None if special else _of_length(known, tensor)
+        if rows is not None and tensor.dtype == torch.bool and torch.equal(tensor, rows.real):
+            padding.masks[number] = rows
+        elif rows is not None:
+            padding.attributes[number] = rows
+
+
+def _is_edge_list(tensor: Tensor) -> bool:
+    is_index = not tensor.is_floating_point() and tensor.dtype != torch.bool
+    return is_index and tensor.dim() == 2 and tensor.size(0) == 2 and tensor.size(1) > 1
+
+
+def _is_prefix(mask: Tensor) -> bool:
+    count = int(mask.sum())
+    return 0 < count < len(mask) and bool(mask[:count].all())
+
+
+def _is_batch(tensor: Tensor) -> bool:
+    if tensor.dtype != torch.long or tensor.dim() != 1 or len(tensor) < 2:
         return False
-    if value.dtype == torch.bool:
-        return any(part in _MASKS for part in name.split(".")) and not bool(value.all())
-    is_edge_index = value.dim() == 2 and value.size(0) == 2 and value.size(1) > 1
-    if not is_edge_index or value.is_floating_point():
+    steps = tensor[1:] - tensor[:-1]
+    return int(tensor[0]) == 0 and bool((steps >= 0).all()) and int(tensor[-1]) > 0
+
+
+def _separates(mask: Tensor, edge_list: Tensor) -> bool:
+    """Whether no edge joins a real node to one of padding, and some edge joins two of padding."""
+    if edge_list.numel() == 0 or int(edge_list.max()) >= len(mask) or int(edge_list.min()) < 0:
         return False
-    last, before = value[:, -1], value[:, -2]
-    return bool((last == before).all() and last[0] == last[1])
+    source, target = mask[edge_list[0]], mask[edge_list[1]]
+    return bool((source == target).all()) and not bool(source.all())
 
 
-def polluted_statistics(graph_module: torch.fx.GraphModule) -> Iterator[Finding]:
-    """A finding for each normalisation in the graph whose statistics run over all rows."""
-    for place in _batch_norms(graph_module):
-        yield finding_at(place, _BATCH_NORM, place.modules[-1].__name__ if place.modules else "batch_norm")
-    for place in _norms_without_batch(graph_module):
-        yield finding_at(place, _NORM_WITHOUT_BATCH, place.modules[-1].__name__)
+def _from_last_loops(edge_list: Tensor, tensors: dict[int, Tensor]) -> Rows | None:
+    """The rows of nodes that an edge list tells of which ends in the same self-loop, repeated."""
+    last = int(edge_list[0, -1])
+    if int(edge_list[1, -1]) != last or not bool((edge_list[:, -2] == last).all()):
+        return None
+    sizes = [len(t) for t in tensors.values() if t.is_floating_point() and t.dim() > 1 and len(t) > last]
+    if not sizes:
+        return None
+    real = torch.arange(sizes[0]) < last
+    return Rows(NODES, real) if _separates(real, edge_list) and bool(real.any()) else None
 
 
-def _batch_norms(graph_module: torch.fx.GraphModule) -> Iterator[Origin]:
-    for node in graph_module.graph.nodes:
-        if (
-            getattr(node.target, "__name__", "") == "batch_norm"
-            and _is_training(node)
-            and _has_rows(node)
-            or _calls(node, "HeteroBatchNorm")
-            and getattr(node.target, "__name__", "") == "copy_"
-        ):
-            yield origin(node)
+def _of_length(known, tensor: Tensor) -> Rows | None:
+    """The rows that a tensor has, if that is certain: rows of two kinds may be equal in number."""
+    found = [rows for rows in known if _fits(rows, tensor)]
+    same = found and all(torch.equal(rows.real, found[0].real) for rows in found)
+    return found[0] if same else None
 
 
-def _is_training(node: torch.fx.Node) -> bool:
-    position = 5
-    value = node.kwargs.get("training", node.args[position] if len(node.args) > position else False)
-    return value is True
+def _fits(rows: Rows, tensor: Tensor) -> bool:
+    return tensor.dim() > 0 and tensor.size(0) == len(rows.real)
 
 
-def _has_rows(node: torch.fx.Node) -> bool:
-    value = node.args[0].meta.get("example_value") if node.args else None
-    return isinstance(value, torch.Tensor) and value.dim() == 2
+def with_one_graph_less(padding: Padding, values: list[Tensor]) -> list[Tensor]:
+    """The inputs with their last real graph turned into padding, as a loader might have given them as well.
+
+    A loss over `out[:-1]` is right as long as there is one padding graph; it must be right for two.
+    """
+    for number, (nodes, graphs) in padding.batches.items():
+        count = int(graphs.real.sum())
+        if count < 2 or not bool((~nodes.real).any()):
+            continue
+        batch = values[number]
+        leaving = (batch == count - 1) & nodes.real
+        changed = {id(nodes): leaving, id(graphs): torch.arange(len(graphs.real)) == count - 1}
+        lists = [(values[place], rows) for place, rows in padding.edges.items()]
+        lists = [(edges, rows) for edges, rows in lists if int(edges.max()) < len(leaving)]
+        if any(not torch.equal(leaving[edges[0]], leaving[edges[1]]) for edges, _ in lists):
+            continue  # its edges lead into other graphs
+        for edges, rows in lists:
+            changed[id(rows)] = leaving[edges[0]] & rows.real
+        for rows in padding.rows:
+            if id(rows) in changed:
+                rows.real &= ~changed[id(rows)]
+        for place, rows in padding.attributes.items():
+            if id(rows) in changed and bool((~rows.real).any()):
+                value = values[place] = values[place].clone()
+                value[changed[id(rows)]] = value[-1].clone()
+        for place, rows in padding.masks.items():
+            values[place] = rows.real.clone()
+    return values
 
 
-def _calls(node: torch.fx.Node, name: str) -> bool:
-    modules = origin(node).modules
-    return bool(modules) and modules[-1].__name__ == name
-
-
-def _norms_without_batch(graph_module: torch.fx.GraphModule) -> Iterator[Origin]:
-    calls: dict[str, list[torch.fx.Node]] = {}
-    for node in graph_module.graph.nodes:
-        for key, (_, kind) in list((node.meta.get("nn_module_stack") or {}).items())[-1:]:
-            is_norm = str(getattr(kind, "__module__", "")).startswith("torch_geometric.nn.norm")
-            if is_norm and kind.__name__ in _NEEDS_BATCH:
-                calls.setdefault(key, []).append(node)
-    for nodes in calls.values():
-        if _runs_over_all_rows(nodes):
-            yield origin(nodes[-1])
-
-
-def _runs_over_all_rows(nodes: list[torch.fx.Node]) -> bool:
-    """Whether a norm was called without `batch`: it groups by nothing, or by zeros that it made itself."""
-    names = {str(getattr(node.target, "__name__", node.target)) for node in nodes}
-    if "layer_norm" in names:
-        return False
-    made = [node.meta.get("example_value") for node in nodes if node.target == "new_zeros"]
-    groups_by_zeros = any(value.dtype == torch.long and value.dim() == 1 for value in made)
-    return groups_by_zeros or not any("scatter" in name or "index" in name for name in names)
+def with_other_padding(padding: Padding, values: list[Tensor]) -> list[Tensor]:
+    """The inputs with other values in the padding rows of their attributes: others that could stand there."""
+    generator = torch.Generator().manual_seed(0)
+    changed = list(values)
+    for number, rows in padding.attributes.items():
+        value, is_padding = values[number], ~rows.real
+        if not bool(is_padding.any()):
+            continue
+        if value.is_floating_point():
+            real = value[rows.real].float()
+            scale = (real.std() if real.numel() > 1 else torch.ones(())).nan_to_num(1.0) + 0.5
+            other = torch.randn(value.shape, generator=generator) * scale + value.float().nan_to_num(0.0)
+            other = other.abs() if real.numel() and bool((real >= 0).all()) else other
+            other = other.to(value.dtype)
+        elif value.dtype == torch.bool:
+            other = ~value
+        elif bool((value[is_padding] < 0).all()) or not bool(rows.real.any()):
+            continue  # marked as no class at all
+        else:
+            choices = value[rows.real].flatten(1) if value.dim() > 1 else value[rows.real].unsqueeze(1)
+            low, high = choices.amin(dim=0), choices.amax(dim=0)
+            flat = value.reshape(len(value), -1)
+            other = torch.where(flat == high, low, high).view_as(value)
+        shape = (-1,) + (1,) * (value.dim() - 1)
+        changed[number] = torch.where(is_padding.view(shape), other, value)
+    return changed

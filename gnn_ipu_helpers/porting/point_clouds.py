@@ -2,7 +2,8 @@
 
 The calls and results are those of `torch_geometric.nn`, which needs `pyg-lib` for them, with one
 difference: where fewer neighbours exist than asked for, the missing edges join the last points. In a fixed-
-size batch those are padding.
+size batch those are padding. Where nothing is padded, `check` and the compiler refuse inputs on which
+neighbours are missing; they look at the inputs of the first call only.
 """
 
 from __future__ import annotations

@@ -4,43 +4,50 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import logging
 import sys
 import types
-import warnings
-from typing import Any, Callable, Iterable, Union
+from typing import Any, Callable, Union
 
 import torch
 
+from .arguments import named_leaves
+from .checking import torch_is_new_enough
 from .device import on_device
-from .failures import origin_of_failure
-from .findings import Finding, StaticGraphError
-from .hints import explain, is_consequence, is_known_in_library
-from .inspection import dynamic_origins, replaced_layers
-from .lazy import has_uninitialised_parameters, uninitialised
-from .losses import find_loss, keep_marks_while_tracing, no_loss
-from .padding import inputs_are_padded, polluted_statistics
-from .recording import record
-from .replacements import concerns_replacement, static_replacements
+from .eager import record
+from .experiments import graph_warnings, padding_warnings, value_findings
+from .findings import Finding, Place, StaticGraphError
+from .graphs import changed_attributes, dynamic_origins, layers_of, replaced_layers
+from .internals import (
+    CAN_FILTER_GUARDS,
+    BackendFailed,
+    compiler_of,
+    refusing_recompilation,
+    tracing_settings,
+    what_changed,
+)
+from .losses import Loss, find_loss, keep_marks_while_tracing, no_loss
+from .places import forward_place, shown
+from .remedies import distinct, explain, is_known_in_library, origin_of_failure, own_failure
+from .replacing import concerns_replacement, static_replacements
 
-OLDEST_TORCH = (2, 6)
 Backend = Union[str, Callable]
-_CAN_FILTER_GUARDS = hasattr(getattr(torch, "compiler", None), "skip_guard_on_globals_unsafe")
-_LOGGING = [getattr(logging.Logger, name) for name in ("debug", "info", "warning", "error")]
-
-
-def torch_is_new_enough() -> bool:
-    """Whether this torch can trace well enough for the check (2.6 or later)."""
-    return tuple(int(part) for part in torch.__version__.split(".")[:2]) >= OLDEST_TORCH
 
 
 def static_compile(function: Callable, backend: Backend = "inductor") -> StaticFunction:
     """Compile `function` (or a module) into exactly one static graph.
 
     The first call traces it, with PyG's dynamic-inside layers replaced, looks at the graph and raises
-    `StaticGraphError` with all findings if something is not static; otherwise the graph goes to `backend`,
-    a name that `torch.compile` knows or a callable `(graph_module, example_inputs) -> callable`.
+    `StaticGraphError` with all findings if something is not static; otherwise the graph goes to `backend`.
     Every later call runs that graph; a call that would need another one raises `StaticGraphError`.
+
+    Args:
+        function: What to compile.
+        backend: A name that `torch.compile` knows or a callable `(graph_module, example_inputs) -> callable`.
+
+    Example:
+        >>> layer = static_compile(torch.nn.Linear(4, 2), "eager")
+        >>> layer(torch.ones(3, 4)).shape
+        torch.Size([3, 2])
     """
     if not torch_is_new_enough():
         raise RuntimeError(
@@ -51,15 +58,28 @@ def static_compile(function: Callable, backend: Backend = "inductor") -> StaticF
 
 
 class StaticFunction:
-    """The callable that `static_compile` returns. With `needs_loss` it also requires that a loss is returned;
-    `replaced` names the PyG layers that run in a static version of ours, once traced."""
+    """The callable that `static_compile` returns.
 
-    def __init__(self, function: Callable, backend: Backend, needs_loss: bool = False):
+    Args:
+        function: What to compile.
+        backend: As for `static_compile`.
+        needs_loss: Require that a loss is made, as for training.
+        tries_padding: Change the values in padding rows and see whether results move, once, before compiling.
+
+    Attributes:
+        replaced: Names of the PyG layers that run in a static version of ours, once traced.
+        warnings: What runs and is probably not meant, once traced.
+    """
+
+    def __init__(
+        self, function: Callable, backend: Backend, needs_loss: bool = False, tries_padding: bool = False
+    ):
         keep_marks_while_tracing()
         self._function = function
         self._backend = backend
         self._needs_loss = needs_loss
-        self._is_padded = False
+        self._tries_padding = tries_padding
+        self._leaves: list = []
         self._is_traced = False
         self.replaced: tuple[str, ...] = ()
         self.warnings: list[Finding] = []
@@ -78,89 +98,114 @@ class StaticFunction:
     def _trace(self, args: tuple, kwargs: dict) -> Any:
         if has_uninitialised_parameters(self._function):
             raise StaticGraphError([uninitialised(self._function)])
-        self._is_padded = inputs_are_padded(self._function, args, kwargs)
+        self._leaves = named_leaves(self._function, args, kwargs)
         _keep_globals_in_reach(self._function)
-        with _tracing():
+        with static_replacements(), tracing_settings():
             try:
                 return self._compiled(*args, **kwargs)
             except Exception as error:
                 if self._is_traced:  # met while running, not while tracing
                     raise
                 raise self._translated(error, args, kwargs) from None
+            finally:
+                self._leaves = []
 
     def _translated(self, error: Exception, args: tuple, kwargs: dict) -> Exception:
         """The error to raise for one met while tracing: the model's own, or what is not static."""
-        if isinstance(error, torch._dynamo.exc.BackendCompilerFailed):
-            return error.inner_exception if isinstance(error.inner_exception, StaticGraphError) else error
-        try:
-            made_loss, origins = record(self._function, args, kwargs)
-        except Exception as own_error:
-            return own_error
+        if isinstance(error, BackendFailed):
+            inner = error.inner_exception
+            is_static_graph_error = isinstance(inner, StaticGraphError)
+            return self._placed(inner, args, kwargs) if is_static_graph_error else error
+        made_loss, origins, failure = record(self._function, args, kwargs)
         findings = distinct(map(explain, filter(is_known_in_library, origins)))
-        failure = explain(origin_of_failure(error))
-        if (failure.file, failure.line) not in {(finding.file, finding.line) for finding in findings}:
-            findings += [failure] if failure.file or not findings else []
+        if failure is not None:
+            own = own_failure(failure)
+            return failure if own is None else StaticGraphError(distinct([*findings, own]))
+        last = explain(origin_of_failure(error))
+        if (last.file, last.line) not in {(finding.file, finding.line) for finding in findings}:
+            findings += [last] if last.file or not findings else []
         if self._needs_loss and not made_loss:
             findings.append(no_loss(self._function))
         return StaticGraphError(findings)
 
+    def _placed(self, error: StaticGraphError, args: tuple, kwargs: dict) -> StaticGraphError:
+        """The error with a line for every finding: the graph knows none of code from `exec` or `python -c`,
+        which an eager run sees."""
+        if all(finding.file for finding in error.findings):
+            return error
+        _, origins, _ = record(self._function, args, kwargs)
+        seen = distinct(map(explain, filter(is_known_in_library, origins)))
+        known = [finding for finding in error.findings if finding.file]
+        operations = {finding.operation for finding in error.findings if not finding.file}
+        placed = [finding for finding in seen if finding.operation in operations]
+        return StaticGraphError(distinct([*known, *placed])) if placed else error
+
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         # Without a filter for them, conditions on the replacements hold only while these are in force.
-        scope = contextlib.nullcontext() if _CAN_FILTER_GUARDS else static_replacements()
-        with torch.compiler.set_stance("fail_on_recompile"), scope:
+        scope = contextlib.nullcontext() if CAN_FILTER_GUARDS else static_replacements()
+        with refusing_recompilation(), scope:
             try:
                 return self._compiled(*args, **kwargs)
-            except RuntimeError as error:
-                if "fail_on_recompile" not in str(error):
+            except Exception as error:
+                change = what_changed(error)
+                if change is None:
                     raise
-                raise StaticGraphError([_second_graph(error)]) from None
+                raise StaticGraphError([_second_graph(change)]) from None
 
     def _inspect_and_compile(self, graph_module: torch.fx.GraphModule, example_inputs: list[torch.Tensor]):
-        findings = graph_findings(graph_module)
-        if self._is_padded:
-            findings += distinct(polluted_statistics(graph_module))
-        if self._needs_loss:
-            loss = find_loss(graph_module.graph, self._function)
-            findings += loss.findings
-            self.warnings += loss.warnings
+        if self._is_traced:  # on a torch that does not refuse it before
+            raise StaticGraphError([_second_graph("another graph would be needed")])
+        graph, layers = graph_module.graph, layers_of(self._function)
+        origins = [*dynamic_origins(graph, layers), *changed_attributes(self._function)]
+        findings = distinct(map(explain, origins))
+        loss = find_loss(graph, self._function) if self._needs_loss else Loss(None)
+        findings += loss.findings
+        if not findings:
+            findings = value_findings(graph_module, example_inputs, layers, self._leaves)
         if findings:
             raise StaticGraphError(findings)
-        self.replaced = replaced_layers(graph_module)
-        compiler = self._backend
-        if isinstance(compiler, str):
-            compiler = torch._dynamo.lookup_backend(compiler)
-        compiled = compiler(graph_module, example_inputs)
+        self.replaced = replaced_layers(graph)
+        self.warnings = [*loss.warnings, *graph_warnings(graph, example_inputs, self._function, loss.node)]
+        if self._tries_padding:
+            self.warnings += padding_warnings(graph_module, example_inputs, layers, self._leaves, loss.node)
+        compiled = compiler_of(self._backend)(graph_module, example_inputs)
         self._is_traced = True
         return compiled
 
 
-def graph_findings(graph_module: torch.fx.GraphModule) -> list[Finding]:
-    """What in a traced graph is not static, in the order of the code."""
-    return distinct(map(explain, dynamic_origins(graph_module)))
+def has_uninitialised_parameters(function: Callable) -> bool:
+    """Whether `function` is a module with parameters that wait for a first call."""
+    if not isinstance(function, torch.nn.Module):
+        return False
+    return any(isinstance(p, torch.nn.parameter.UninitializedParameter) for p in function.parameters())
 
 
-def distinct(findings: Iterable[Finding]) -> list[Finding]:
-    """`findings` without repetitions: one per line of the user and remedy, the first of each."""
-    unique = list({(f.file, f.line, f.remedy): f for f in reversed(list(findings))}.values())[::-1]
-    explained = {(f.file, f.line) for f in unique if not is_consequence(f)}
-    return [f for f in unique if not is_consequence(f) or (f.file, f.line) not in explained]
+def uninitialised(model: torch.nn.Module) -> Finding:
+    """The finding for a model with uninitialised parameters, at its `forward`."""
+    place = forward_place(model)
+    return Finding(
+        "uninitialised parameters",
+        shown(place.file),
+        place.line,
+        place.source,
+        "layers made with in_channels=-1 have no weights yet, and the graph needs their shapes",
+        "run the model once before wrapping it, on the same inputs: `with torch.no_grad(): model(...)`, or "
+        "give the number of input channels",
+    )
 
 
-@contextlib.contextmanager
-def _tracing():
-    # With the first two settings an operation whose size or value depends on data becomes a node of the
-    # graph, with the stack of the user's line, instead of ending the trace at the first one. Recurrent
-    # layers are static, and warnings and log entries happen on the host, while tracing.
-    settings = {
-        "capture_scalar_outputs": True,
-        "capture_dynamic_output_shape_ops": True,
-        "allow_rnn": True,
-        "ignore_logging_functions": {warnings.warn, *_LOGGING},
-    }
-    known = {name: value for name, value in settings.items() if hasattr(torch._dynamo.config, name)}
-    with static_replacements(), torch._dynamo.config.patch(known), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module=r"torch\._dynamo")
-        yield
+def no_graph(function: Callable) -> Finding:
+    """The finding for a model that the tracer finds no operation in."""
+    is_module = isinstance(function, torch.nn.Module)
+    place = forward_place(function) if is_module else Place("", 0)
+    return Finding(
+        "no graph",
+        shown(place.file),
+        place.line,
+        place.source,
+        "the model computes nothing from its inputs and parameters: there is no graph to compile",
+        "return a result that is computed from them",
+    )
 
 
 def _keep_globals_in_reach(function: Callable) -> None:
@@ -207,11 +252,10 @@ def _guard_filter() -> dict[str, Any]:
     def keep(guards):
         return [not concerns_replacement(guard.name, guard.value) for guard in guards]
 
-    return {"options": {"guard_filter_fn": keep}} if _CAN_FILTER_GUARDS else {}
+    return {"options": {"guard_filter_fn": keep}} if CAN_FILTER_GUARDS else {}
 
 
-def _second_graph(error: RuntimeError) -> Finding:
-    change = str(error).splitlines()[-1].strip(" -")
+def _second_graph(change: str) -> Finding:
     return Finding(
         operation="second compilation",
         file="",

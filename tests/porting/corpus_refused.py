@@ -9,7 +9,6 @@ from torch import nn
 from torch_geometric.nn import (
     GCN,
     ASAPooling,
-    BatchNorm,
     EdgePooling,
     GATConv,
     GCNConv,
@@ -47,14 +46,20 @@ from . import corpus_inputs as given
 CASES = []
 
 
-def refused(*inputs, training=False, **kwargs):
-    """Put the decorated class in the corpus, to be built without arguments and called with `inputs`."""
+def refusing(cases):
+    """A decorator that puts a class in `cases`, to be built without arguments and called with `inputs`."""
 
-    def register(model):
-        CASES.append((model, inputs, kwargs, training))
-        return model
+    def refused(*inputs, training=False, **kwargs):
+        def register(model):
+            cases.append((model, inputs, kwargs, training))
+            return model
 
-    return register
+        return register
+
+    return refused
+
+
+refused = refusing(CASES)
 
 
 @refused(given.x, given.edge_index, given.y, given.mask, training=True)
@@ -365,7 +370,8 @@ class EdgeDropout(nn.Module):
 
     def forward(self, x, edge_index):
         edge_index, _ = dropout_edge(edge_index, p=0.2, training=self.training)  # <- finding: random 0/1 mask
-        return self.conv(x, edge_index).square().mean()
+        out = self.conv(x, edge_index)
+        return F.mse_loss(out, torch.zeros_like(out))
 
 
 @refused(given.x)
@@ -445,48 +451,6 @@ class NormalisedPerGraph(nn.Module):
     def forward(self, x, edge_index, batch):
         x = self.graph_norm(self.conv(x, edge_index), batch)  # <- finding: batch_size= GraphNorm
         return self.layer_norm(x, batch)  # <- finding: batch_size= LayerNorm
-
-
-@refused(given.padded_batch(), training=True)
-class BatchNormOverPadding(nn.Module):
-    """A GIN-like classifier whose statistics the padding nodes would pollute."""
-
-    def __init__(self):
-        super().__init__()
-        self.conv = SAGEConv(given.CHANNELS, 16)
-        self.norm = BatchNorm(16)
-        self.mlp = nn.Sequential(
-            nn.Linear(16, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, given.CLASSES)
-        )
-
-    def forward(self, data):
-        x = self.norm(self.conv(data.x, data.edge_index)).relu()  # <- finding: MaskedBatchNorm nodes_mask
-        x = global_mean_pool(x, data.batch, size=given.NUM_GRAPHS)
-        out = self.mlp(x)  # <- finding: MaskedBatchNorm
-        return F.cross_entropy(out, torch.where(data.graphs_mask, data.y, -100))
-
-
-@refused(given.padded_batch().x, given.padded_batch().edge_index, training=True)
-class BatchNormOverPaddedTensors(nn.Module):
-    """The same seen from the edge list alone, which ends in repeated self-loops."""
-
-    def __init__(self):
-        super().__init__()
-        self.conv = SAGEConv(given.CHANNELS, 16)
-        self.norm = nn.BatchNorm1d(16)
-
-    def forward(self, x, edge_index):
-        return self.norm(self.conv(x, edge_index)).square().mean()  # <- finding: MaskedBatchNorm
-
-
-@refused(given.padded_batch())
-class GraphNormWithoutBatch(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norm = GraphNorm(given.CHANNELS)
-
-    def forward(self, data):
-        return self.norm(data.x)  # <- finding: batch=data.batch
 
 
 @refused(given.x, given.edge_index, training=True)

@@ -1,15 +1,17 @@
 """What `check` promises about its report, and that it leaves everything as it was."""
 
-import copy
 import random
+import threading
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch_geometric.data import HeteroData
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.nn import GCN, GCNConv, HeteroConv, MFConv, SAGEConv, global_mean_pool
 
-from gnn_ipu_helpers.porting import check
+from gnn_ipu_helpers import FixedSizeDataLoader
+from gnn_ipu_helpers.porting import assert_static, check
 
 from . import corpus_inputs as given
 
@@ -59,26 +61,131 @@ def test_a_function_can_be_checked():
     assert "double" in str(check(double, given.x))
 
 
+def everything(model):
+    """Weights, buffers, gradients, modes, hooks and plain attributes of a model, and all random states."""
+    return {
+        "state": {name: value.clone() for name, value in model.state_dict().items()},
+        "gradients": [None if p.grad is None else p.grad.clone() for p in model.parameters()],
+        "modes": [module.training for module in model.modules()],
+        "hooks": [len(module._forward_hooks) for module in model.modules()],
+        "versions": [p._version for p in (*model.parameters(), *model.buffers())],
+        "plain": {name: value for name, value in vars(model).items() if isinstance(value, (int, list))},
+        "torch": torch.get_rng_state(),
+        "python": hash(random.getstate()),
+        "numpy": hash(str(np.random.get_state())),  # noqa: NPY002
+    }
+
+
+class Fails(Trained):
+    def forward(self, x, mask):
+        super().forward(x, mask)
+        random.random()
+        np.random.rand()  # noqa: NPY002
+        raise ValueError("no such thing")
+
+
+class Clean(Trained):
+    def forward(self, x, mask):
+        x = torch.dropout(self.norm(self.lin(x)), 0.5, self.training)
+        return nn.functional.mse_loss(x, torch.zeros_like(x))
+
+
 @pytest.mark.parametrize("training", [True, False])
-def test_model_inputs_gradients_and_random_state_stay_as_they_are(training):
-    model = Trained().train(training)
-    model(given.x, given.mask).backward()
-    before = copy.deepcopy(model)
-    gradients = [parameter.grad.clone() for parameter in model.parameters()]
+@pytest.mark.parametrize("kind", [Trained, Clean, Fails])
+def test_everything_stays_as_it_was_even_where_the_check_fails(kind, training):
+    model = kind().train(training)
+    model.lin.register_forward_hook(lambda module, args, output: output)
+    model.lin(given.x).sum().backward()
+    before = everything(model)
     inputs = (given.x.clone(), given.mask.clone())
-    states = torch.get_rng_state(), random.getstate()
 
-    report = check(model, *inputs)
+    if kind is Fails:
+        with pytest.raises(ValueError, match="no such thing"):
+            check(model, *inputs)
+    else:
+        assert check(model, *inputs).ok is (kind is Clean)
 
-    assert report.ok is False
-    assert model.training is training
-    assert model.calls == before.calls
-    torch.testing.assert_close(model.state_dict(), before.state_dict(), rtol=0, atol=0)
-    for parameter, gradient in zip(model.parameters(), gradients):
-        assert torch.equal(parameter.grad, gradient)
+    torch.testing.assert_close(everything(model), before, rtol=0, atol=0)
     assert torch.equal(inputs[0], given.x)
-    assert torch.equal(torch.get_rng_state(), states[0])
-    assert random.getstate() == states[1]
+    assert torch.equal(inputs[1], given.mask)
+
+
+def test_a_model_that_cannot_be_copied_is_not_run_either():
+    """A tensor in the middle of a graph of gradients cannot be copied deeply, nor can an open file."""
+
+    class Uncopyable(Clean):
+        def __init__(self):
+            super().__init__()
+            self.middle = self.lin.weight * 2
+            self.file = open(__file__)  # noqa: SIM115
+            self.register_buffer("seen", torch.zeros(()))
+
+        def forward(self, x, mask):
+            self.seen.add_(1)
+            return super().forward(x, mask)
+
+    model = Uncopyable()
+    before = everything(model)
+    try:
+        report = check(model, given.x, given.mask)
+    finally:
+        model.file.close()
+
+    assert report.ok is True, str(report)
+    torch.testing.assert_close(everything(model), before, rtol=0, atol=0)
+
+
+def test_other_compiled_functions_keep_their_graphs():
+    graphs = []
+    theirs = torch.compile(lambda x: x + 1, backend=lambda gm, _: graphs.append(gm) or gm)
+    theirs(given.x)
+    check(Clean(), given.x, given.mask)
+    check(Trained(), given.x, given.mask)
+    theirs(given.x)
+
+    assert len(graphs) == 1
+
+
+def test_other_threads_run_pygs_own_code_and_print_meanwhile(capsys):
+    """While one thread traces, and even runs a model whose prints are held back."""
+    inside, done, seen = threading.Event(), threading.Event(), []
+
+    def elsewhere():
+        inside.wait(10)
+        seen.append(MFConv.forward(conv, given.x, given.edge_index))
+        print("from elsewhere")
+        done.set()
+
+    class Waits(nn.Module):
+        def forward(self, x):
+            inside.set()
+            done.wait(10)
+            print("from the model", float(x.sum()))
+            return x if x.sum() > 0 else -x
+
+    conv = MFConv(given.CHANNELS, 4).eval()
+    with torch.no_grad():
+        expected = conv(given.x, given.edge_index)
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    assert check(Waits().eval(), given.x).ok is False
+    thread.join()
+
+    assert torch.equal(seen[0].detach(), expected)
+    assert "static_layers" not in str(seen[0].grad_fn)
+    assert capsys.readouterr().out == "from elsewhere\n"
+
+
+def test_code_without_a_file_is_placed_by_its_line():
+    names = {}
+    exec(
+        "import torch\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x[x > 0]",
+        names,
+    )
+    (finding,) = check(names["Model"]().eval(), given.x).findings
+
+    assert (finding.file, finding.line) == ("<string>", 5)
+    assert str(finding).startswith("<string>:5  boolean indexing")
 
 
 def test_a_lazy_model_stays_lazy():
@@ -126,41 +233,71 @@ def test_a_model_that_is_all_pygs_is_placed_in_pyg():
     assert all("GCN" in finding.remedy for finding in findings)
 
 
+class NormalisedMovies(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(given.CHANNELS)
+
+    def forward(self, data):
+        x = torch.where(data["movie"].nodes_mask.unsqueeze(-1), self.norm(data["movie"].x), 0.0)
+        return nn.functional.mse_loss(x, torch.zeros_like(x))
+
+
 def test_heterogeneous_data_with_padding_is_seen():
     data = HeteroData()
     data["movie"].x, data["movie"].nodes_mask = given.x, torch.arange(given.NUM_NODES) < 9
+    report = check(NormalisedMovies(), data)
 
-    class Normalised(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.norm = nn.BatchNorm1d(given.CHANNELS)
-
-        def forward(self, data):
-            return self.norm(data["movie"].x).square().mean()
-
-    assert "MaskedBatchNorm" in check(Normalised(), data).findings[0].remedy
+    assert report.ok is True
+    assert "MaskedBatchNorm" in report.warnings[0].remedy
     data["movie"].nodes_mask = torch.ones(given.NUM_NODES, dtype=torch.bool)
-    assert check(Normalised(), data).ok is True
+    assert check(NormalisedMovies(), data).warnings == []
 
 
-@pytest.mark.parametrize("name", ["nodes_mask", "train_mask"])
-def test_only_masks_that_are_named_as_padding_count_as_such(name):
+@pytest.mark.parametrize("name", ["mask", "node_mask", "train_mask"])
+def test_padding_is_known_from_what_is_passed_and_not_from_its_name(name):
+    """A mask that no edge crosses tells of padding; a split into training and test nodes does not."""
     norm = nn.BatchNorm1d(given.CHANNELS)
+    names = {}
+    exec(f"def model(x, edge_index, {name}): return norm(x) + edge_index.sum()", {"norm": norm}, names)
+    padded = given.padded_batch()
 
-    def padded(x, nodes_mask):
-        return norm(x).square().mean()
+    told = check(names["model"], padded.x, padded.edge_index, padded.nodes_mask).warnings
+    assert [warning.operation for warning in told] == ["BatchNorm1d"]
+    assert check(names["model"], given.x, given.edge_index, torch.arange(given.NUM_NODES) < 6).warnings == []
 
-    def split(x, train_mask):
-        return norm(x).square().mean()
 
-    model = padded if name == "nodes_mask" else split
-    assert check(model, given.x, torch.arange(given.NUM_NODES) < 5).ok is (name == "train_mask")
+def test_a_batch_of_the_loaders_is_seen_as_padded_whole_and_in_parts():
+    graphs = [Data(x=torch.randn(n, 3), edge_index=torch.tensor([[0, 1], [1, 0]])) for n in (3, 4, 2, 5, 3)]
+    (batch, *_) = FixedSizeDataLoader(graphs, batch_size=4)
+
+    def centred(x, edge_index, mask):
+        return x - x.mean(0) + edge_index.sum() + mask.sum()
+
+    def whole(data):
+        return data.x - data.x.mean(0)
+
+    assert len(check(centred, batch.x, batch.edge_index, batch.nodes_mask).warnings) == 1
+    assert len(check(whole, batch).warnings) == 1
+
+
+def test_warnings_stand_below_the_findings_in_text_and_table():
+    report = check(nn.Linear(given.CHANNELS, 2).eval(), given.x.double())
+
+    assert str(report).splitlines()[0] == "Linear: one static graph, with a warning."
+    assert "What runs, and is probably not meant:" in str(report)
+    assert "<table" in report._repr_html_()
 
 
 def test_a_training_model_may_return_its_loss_beside_its_output():
     class WithLoss(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lin = nn.Linear(given.CHANNELS, 3)
+
         def forward(self, x):
-            return {"out": x, "losses": [x.square().mean()]}
+            out = self.lin(x)
+            return {"out": out, "losses": [nn.functional.mse_loss(out, torch.zeros_like(out))]}
 
     assert check(WithLoss(), given.x).ok is True
 
@@ -187,7 +324,18 @@ def test_an_old_torch_is_told_and_nothing_is_looked_at(monkeypatch):
     assert "2.0.1" in str(report)
 
 
-def test_what_the_tracer_cannot_follow_is_told_in_its_own_words():
+def test_a_model_that_computes_nothing_has_no_graph():
+    class Constant(nn.Module):
+        def forward(self, x):
+            return 3
+
+    (finding,) = check(Constant().eval(), given.x).findings
+
+    assert finding.operation == "no graph"
+    assert finding.source == "def forward(self, x):"
+
+
+def test_a_file_read_in_forward_is_told_as_such():
     class Opens(nn.Module):
         def forward(self, x):
             with open(__file__) as file:
@@ -195,6 +343,25 @@ def test_what_the_tracer_cannot_follow_is_told_in_its_own_words():
 
     (finding,) = check(Opens().eval(), given.x).findings
 
-    assert finding.operation == "untraceable"
+    assert finding.operation == "file"
     assert finding.source == "with open(__file__) as file:"
-    assert "open" in finding.reason
+    assert "read it before" in finding.remedy
+
+
+def test_what_the_tracer_cannot_follow_is_told_in_words_of_the_user():
+    class Threads(nn.Module):
+        def forward(self, x):
+            threading.Thread(target=print).start()
+            return x * 2
+
+    (finding,) = check(Threads().eval(), given.x).findings
+
+    assert finding.operation == "untraceable"
+    assert "skipped" not in finding.reason
+    assert "Dynamo" not in finding.reason
+
+
+def test_a_static_model_passes_the_assertion_and_another_reads_like_the_report():
+    assert assert_static(SAGEConv(given.CHANNELS, 4).eval(), given.x, given.edge_index).ok
+    with pytest.raises(AssertionError, match=r"Branching: not a static graph yet, 1 place to change"):
+        assert_static(Branching().eval(), given.x)

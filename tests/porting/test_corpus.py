@@ -1,23 +1,38 @@
-"""The check on a corpus of small models: refused ones by the right line and remedy, accepted ones
-without a finding."""
+"""The check on a corpus of small models: refused ones by the right line and remedy, accepted ones without a
+finding, and those that run otherwise than meant with a warning."""
 
 import inspect
 import os
 import re
+import sys
 
 import pytest
+from torch import nn
 
 from gnn_ipu_helpers.porting import check
 
-from . import corpus_accepted, corpus_refused
+from . import corpus_accepted, corpus_more_accepted, corpus_more_refused, corpus_refused, corpus_warned
 
-MARK = re.compile(r"# <- finding(?: of (?P<owner>\w+))?: (?P<words>.+)$")
+MARK = re.compile(r"# <- (?:finding|warning)(?: of (?P<owner>\w+))?: (?P<words>.+)$")
+REFUSED = [*corpus_refused.CASES, *corpus_more_refused.CASES]
+ACCEPTED = [*corpus_accepted.CASES, *corpus_more_accepted.CASES]
 
 
-def expected(model):
+def cases(corpus):
+    names = [case[0].__name__ for case in corpus]
+    return pytest.mark.parametrize(("model", "inputs", "kwargs", "training"), corpus, ids=names)
+
+
+def report_on(model, inputs, kwargs, training):
+    built = model()
+    built = built.train(training) if isinstance(built, nn.Module) else built
+    return check(built, *inputs, **kwargs)
+
+
+def marks_of(model):
     """`{line: words}` of the marks in the model's source, and of marks elsewhere in the file that name it."""
     lines, first = inspect.getsourcelines(model)
-    file = inspect.getsourcelines(corpus_refused)[0]
+    file = inspect.getsourcelines(sys.modules[model.__module__])[0]
     found = {}
     for number, line in enumerate(file, start=1):
         mark = MARK.search(line)
@@ -28,35 +43,44 @@ def expected(model):
     return found
 
 
-@pytest.mark.parametrize(
-    ("model", "inputs", "kwargs", "training"), corpus_refused.CASES, ids=lambda v: getattr(v, "__name__", "")
-)
-def test_refused_model_is_reported_at_its_marked_lines_with_its_remedy(model, inputs, kwargs, training):
-    report = check(model().train(training), *inputs, **kwargs)
-
-    marks = expected(model)
-    assert report.ok is False
-    assert sorted({finding.line for finding in report.findings}) == sorted(marks), str(report)
-    for finding in report.findings:
-        assert os.path.basename(finding.file) == "corpus_refused.py"
-        assert finding.source.split("#")[0].strip() in inspect.getsource(corpus_refused)
+def assert_as_marked(model, findings, report):
+    marks = marks_of(model)
+    assert sorted({finding.line for finding in findings}) == sorted(marks), str(report)
+    for finding in findings:
+        assert os.path.basename(finding.file) == os.path.basename(sys.modules[model.__module__].__file__)
+        assert finding.source.split("#")[0].strip() in inspect.getsource(sys.modules[model.__module__])
         assert finding.reason
     for line, words in marks.items():
-        remedies = " ".join(finding.remedy for finding in report.findings if finding.line == line)
+        remedies = " ".join(finding.remedy for finding in findings if finding.line == line)
         missing = [word for word in words.split() if word not in remedies]
         assert not missing, f"{missing} not in the remedy for line {line}: {remedies}"
 
 
-@pytest.mark.parametrize(
-    ("model", "inputs", "kwargs", "training"), corpus_accepted.CASES, ids=lambda v: getattr(v, "__name__", "")
-)
-def test_accepted_model_has_no_finding(model, inputs, kwargs, training):
-    report = check(model().train(training), *inputs, **kwargs)
+@cases(REFUSED)
+def test_refused_model_is_reported_at_its_marked_lines_with_its_remedy(model, inputs, kwargs, training):
+    report = report_on(model, inputs, kwargs, training)
+
+    assert report.ok is False
+    assert_as_marked(model, report.findings, report)
+
+
+@cases(ACCEPTED)
+def test_accepted_model_has_no_finding_and_no_warning(model, inputs, kwargs, training):
+    report = report_on(model, inputs, kwargs, training)
 
     assert report.ok is True, str(report)
-    assert report.findings == []
+    assert report.warnings == [], str(report)
+
+
+@cases(corpus_warned.CASES)
+def test_what_is_probably_not_meant_is_a_warning_at_its_marked_lines(model, inputs, kwargs, training):
+    report = report_on(model, inputs, kwargs, training)
+
+    assert report.ok is True, str(report)
+    assert_as_marked(model, report.warnings, report)
 
 
 def test_the_corpus_is_as_large_as_promised():
-    assert len(corpus_refused.CASES) >= 25
-    assert len(corpus_accepted.CASES) >= 25
+    assert len(REFUSED) >= 100
+    assert len(ACCEPTED) >= 55
+    assert len(corpus_warned.CASES) >= 15

@@ -7,9 +7,9 @@ import torch
 import torch_geometric.nn as pyg
 from torch import nn
 
-from gnn_ipu_helpers.porting import static_compile
+from gnn_ipu_helpers.porting import check, static_compile
 from tools import layers
-from tools.layer_cases import GROUPS
+from tools.layer_cases import BEFORE_AND_AFTER, GROUPS
 
 PAGE = layers.read_page(layers.PAGE.read_text())
 CASES = {case.name: case for cases in GROUPS.values() for case in cases}
@@ -76,6 +76,31 @@ def test_a_page_reads_back_as_written():
     }
     expected = {outcome.name: outcome.status for group in outcomes.values() for outcome in group}
     assert layers.read_page(layers.write_page(outcomes)) == expected
+
+
+def test_rows_that_are_not_static_say_what_to_write_instead():
+    text = layers.PAGE.read_text().split("## Not static")[1].split("## On padded batches")[0]
+    rows = [line.strip("|").split(" | ") for line in text.splitlines() if line.startswith("| `")]
+
+    assert len(rows) == sum(status == layers.NOT_STATIC for status in PAGE.values())
+    assert [row[0] for row in rows if not row[2].strip()] == []
+    assert "Error" not in text
+
+
+@pytest.mark.parametrize("example", BEFORE_AND_AFTER, ids=lambda example: example[0])
+@pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
+def test_the_examples_before_and_after_are_what_they_say(example, is_after):
+    name, (*_, before, after), call = example
+    sample = layers.Sample()
+    model = (after if is_after else before)().train(name == "VGAE")
+
+    assert check(model, *(getattr(sample, name) for name in call)).ok is is_after
+    assert f"class {(after if is_after else before).__name__}(" in layers.PAGE.read_text()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_page_says_of_padded_batches_what_the_check_says():
+    assert layers.padded_norms() in layers.PAGE.read_text()
 
 
 def test_a_difference_in_training_is_seen():

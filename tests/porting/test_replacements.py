@@ -11,7 +11,8 @@ import torch_geometric.typing
 from torch import nn
 from torch_geometric.utils import to_dense_adj
 
-from gnn_ipu_helpers.porting import check, static_replacements
+from gnn_ipu_helpers.porting import check, static_layers, static_replacements  # noqa: F401
+from gnn_ipu_helpers.porting.replacing import REPLACEMENTS, digest, static_versions
 
 from . import corpus_inputs as given
 
@@ -294,3 +295,55 @@ def test_layers_that_need_pyg_lib_can_be_built_in_the_scope_only(name):
         assert getattr(pyg, name)(*arguments[name])
     with pytest.raises(ImportError):
         getattr(pyg, name)(*arguments[name])
+
+
+HASHED = [entry for entry in REPLACEMENTS if entry.source]
+
+
+@pytest.mark.parametrize("entry", HASHED, ids=[f"{entry.label}.{entry.name}" for entry in HASHED])
+def test_the_code_that_a_static_version_stands_for_is_the_code_it_was_written_for(entry):
+    assert digest(entry.original) == entry.source, (
+        f"PyG or torch changed {entry.label} {entry.name}: see whether {entry.static.__name__} in "
+        f"static_layers.py still computes the same, then set its source to {digest(entry.original)!r}."
+    )
+
+
+def test_every_static_version_of_code_says_what_it_was_written_for():
+    without = [entry.label for entry in REPLACEMENTS if callable(entry.static) and not entry.source]
+    assert sorted(without) == ["print", "spline_basis", "spline_weighting"]
+
+
+def test_an_import_under_another_name_is_replaced_too():
+    from torch_geometric.utils import to_dense_adj as dense
+
+    held = {"dense": dense}
+    report = check(
+        lambda e, b: held["dense"](e, b, batch_size=3, max_num_nodes=4), given.edge_index, given.batch
+    )
+
+    assert report.ok
+    assert report.replaced == ("to_dense_adj",)
+
+
+def test_a_function_of_ours_by_the_name_of_a_replaced_one_is_not_taken_for_it():
+    from gnn_ipu_helpers import poptorch
+
+    assert check(lambda x: poptorch.nop(x) + 1, given.x).replaced == ()
+    assert static_versions().get((poptorch.nop.__code__.co_filename, "nearest")) is None
+
+
+def test_other_threads_run_pygs_own_code_meanwhile():
+    layer = pyg.MFConv(C, 4)
+    seen = []
+
+    def elsewhere():
+        seen.append(layer(given.x, given.edge_index))
+        seen.append(to_dense_adj(given.edge_index, given.batch))  # asks the data for its sizes
+
+    expected = layer(given.x, given.edge_index)
+    with static_replacements():
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+    torch.testing.assert_close(seen[0], expected)
+    assert seen[1].shape == (3, 4, 4)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gnn_ipu_helpers.porting.replacements.splines import spline_basis, spline_weighting
+from gnn_ipu_helpers.porting.static_layers import spline_basis, spline_weighting
 
 
 def basis(pseudo, size, degree, is_open=True):

@@ -1,6 +1,7 @@
 """One graph, traced once, with the same results as eager; anything else is an error that says what."""
 
 import copy
+import threading
 
 import pytest
 import torch
@@ -8,6 +9,9 @@ import torch_geometric.nn as pyg
 from torch import nn
 
 from gnn_ipu_helpers.porting import StaticGraphError, static_compile, static_replacements
+from gnn_ipu_helpers.porting.experiments import value_findings
+from gnn_ipu_helpers.porting.internals import refusing_recompilation
+from gnn_ipu_helpers.porting.tracing import StaticFunction
 
 from . import corpus_inputs as given
 
@@ -113,17 +117,71 @@ def test_a_size_that_a_later_line_pins_down_is_still_dynamic():
         static_compile(pinned, Counting())(given.x, given.mask)
 
 
-def test_padding_in_the_first_call_refuses_batch_statistics():
-    class Normalised(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.norm = nn.BatchNorm1d(given.CHANNELS)
+class Normalised(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(given.CHANNELS)
 
-        def forward(self, data):
-            return self.norm(data.x)
+    def forward(self, data):
+        return self.norm(data.x)
 
-    with pytest.raises(StaticGraphError, match="MaskedBatchNorm"):
-        static_compile(Normalised(), Counting())(given.padded_batch())
+
+def test_padding_in_batch_statistics_is_told_where_asked_for_and_stops_nothing():
+    plain = StaticFunction(Normalised(), Counting())
+    plain(given.padded_batch())
+    asked = StaticFunction(Normalised(), Counting(), tries_padding=True)
+    asked(given.padded_batch())
+
+    assert plain.warnings == []
+    assert "MaskedBatchNorm" in asked.warnings[0].remedy
+
+
+def test_the_experiment_leaves_inputs_buffers_and_random_state_to_the_first_call():
+    model, twin = Normalised(), Normalised()
+    batch = given.padded_batch()
+    state = torch.get_rng_state()
+    got = StaticFunction(model, "eager", tries_padding=True)(batch)
+
+    torch.testing.assert_close(got, twin(given.padded_batch()))
+    torch.testing.assert_close(model.state_dict(), twin.state_dict())
+    assert torch.equal(batch.x, given.padded_batch().x)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_an_index_that_does_not_fit_later_is_told_in_the_same_sentence():
+    graphs = []
+
+    def keep(graph_module, example_inputs):
+        graphs.append(graph_module)
+        return graph_module
+
+    static_compile(lambda x, index: x[index] * 2, keep)(given.x, torch.tensor([0, 11]))
+    (finding,) = value_findings(graphs[0], [given.x, torch.tensor([0, 12])])
+
+    assert finding.reason == "an index is 12, and what it indexes has 12 places, 0 to 11"
+    assert finding.source.startswith("static_compile(lambda x, index: x[index] * 2")
+
+
+def test_a_call_in_another_thread_may_compile_while_this_one_refuses_to():
+    """Refusing another graph is a matter of the calling thread only."""
+    compiled = static_compile(nn.Linear(4, 2), "eager")
+    compiled(torch.ones(3, 4))
+    theirs = torch.compile(lambda x: x + 1, backend="eager", dynamic=False)
+    theirs(torch.ones(2))
+    results = []
+
+    def recompile():
+        results.append(theirs(torch.ones(5)).sum().item())
+
+    def run_in_between(x):
+        thread = threading.Thread(target=recompile)
+        thread.start()
+        thread.join()
+        return x
+
+    with refusing_recompilation():
+        run_in_between(compiled(torch.ones(3, 4)))
+    assert results == [10.0]
 
 
 def test_an_error_of_the_backend_comes_through():

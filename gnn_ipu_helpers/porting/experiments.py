@@ -1,0 +1,438 @@
+"""Running the traced graph on the example values: do all indices fit, and does padding reach what is real?
+
+Whether padding leaks is found by experiment, not by rules for layers: the graph runs twice, with other values
+in the padding rows the second time. Where the loss, a real row of an output or a gradient moves, a third run
+follows the change through the graph to the first lines where real rows come to depend on padding.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Callable, Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from .arguments import Leaf
+from .eager import random_state_kept
+from .findings import Finding
+from .graphs import Layer, ancestors, origin
+from .internals import example_value
+from .padding import Padding, Rows, find_padding, with_one_graph_less, with_other_padding
+from .places import forward_place, parse_stack, shown
+from .remedies import Hint, finding_at, missing_neighbours, out_of_range, padding_hint
+
+_OUT_OF_RANGE = re.compile(r"out of (bounds|range)|smaller than num_classes")
+
+
+class _OutOfRange(Exception):
+    def __init__(self, node: torch.fx.Node, args: Any, message: str):
+        super().__init__(message)
+        self.node, self.args_of_node = node, args
+
+
+class _Run(torch.fx.Interpreter):
+    """Runs a traced graph node by node; an index that does not fit is told with its node."""
+
+    def __init__(self, graph_module: torch.fx.GraphModule, inputs: Sequence[Any]):
+        super().__init__(graph_module)
+        self.args_iter = iter(inputs)
+        self.env = {}
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        try:
+            value = super().run_node(n)
+        except (IndexError, RuntimeError) as error:
+            if not _OUT_OF_RANGE.search(str(error)):
+                raise
+            raise _OutOfRange(n, self.fetch_args_kwargs_from_env(n), str(error)) from None
+        self.env[n] = value
+        return value
+
+
+def _clones(inputs: Sequence[Any], with_gradients: bool = False) -> list[Any]:
+    def clone(value: Any) -> Any:
+        if not isinstance(value, Tensor):
+            return value
+        twin = value.detach().clone()
+        return twin.requires_grad_(value.requires_grad and with_gradients)
+
+    return [clone(value) for value in inputs]
+
+
+def value_findings(
+    graph_module: torch.fx.GraphModule,
+    inputs: Sequence[Any],
+    layers: dict[int, Layer] | None = None,
+    leaves: Sequence[Leaf] = (),
+) -> list[Finding]:
+    """What does not fit in a graph on these inputs: an index beyond the size that it indexes, or, unless the
+    inputs are padded, neighbours that are missing.
+
+    Args:
+        graph_module: A static graph as the tracer gave it.
+        inputs: The values of its inputs, in order. They are left as they are.
+        layers: The modules of the model (`graphs.layers_of`), to name them.
+        leaves: The arguments of the model (`arguments.named_leaves`), to see padding.
+    """
+    nodes = list(graph_module.graph.nodes)
+    searches = [node for node in nodes if _is_search(node)]
+    indexing = {node: found for node in nodes if (found := _indices(node))}
+    # Only what the indices are computed from runs on its values; what is indexed needs no more than a shape.
+    real = _computed_from([*searches, *(index for found in indexing.values() for index in found)], nodes)
+    run = _Run(graph_module, ())
+    arguments = iter(inputs)
+    with random_state_kept(), torch.no_grad():
+        for node in nodes:
+            if node.op == "placeholder":
+                value = next(arguments)
+                run.env[node] = _clones([value])[0] if node in real else _of_shape(node)
+                continue
+            try:
+                is_open = node in indexing and not _fits(node, run.env)
+                is_run = node in real or is_open or node.op == "get_attr"
+                run.env[node] = run.run_node(node) if is_run else _of_shape(node)
+            except _OutOfRange as error:
+                args, kwargs = error.args_of_node
+                return [out_of_range(origin(error.node, layers), args, kwargs, str(error))]
+            except Exception:  # this is an experiment; what is really wrong the compiler says
+                run.env[node] = _of_shape(node)
+            if node in searches and not bool(run.env[node].all()) and find_padding(leaves) is None:
+                return [missing_neighbours(origin(node, layers))]
+    return []
+
+
+def _computed_from(waiting: list[torch.fx.Node], nodes: Sequence[torch.fx.Node]) -> set[torch.fx.Node]:
+    """All nodes whose values those in `waiting` are computed from, what is written into them included."""
+    found: set[torch.fx.Node] = set()
+    while waiting:
+        while waiting:
+            node = waiting.pop()
+            if node not in found:
+                found.add(node)
+                waiting += node.all_input_nodes[: _SHAPE_ONLY.get(node.target)]
+        for node in nodes:
+            written = _written_to(node)
+            while written is not None and node not in found:
+                if written in found:
+                    waiting.append(node)
+                    break
+                first = written.args[0] if written.args else None  # what it may be a view of
+                written = first if isinstance(first, torch.fx.Node) else None
+    return found
+
+
+def _written_to(node: torch.fx.Node) -> torch.fx.Node | None:
+    """The node whose value this one changes in place, if any."""
+    if isinstance(node.kwargs.get("out"), torch.fx.Node):
+        return node.kwargs["out"]
+    is_writing = node.args and (re.search(r"[^_]_$", _name(node)) or _name(node) == "setitem")
+    return node.args[0] if is_writing and isinstance(node.args[0], torch.fx.Node) else None
+
+
+# How many of their inputs these take the values of; of the others they take the shape.
+_SHAPE_ONLY = {"expand_as": 1, "view_as": 1, "new_zeros": 0, "new_ones": 0, "new_full": 0, "new_empty": 0}
+_SHAPE_ONLY.update({torch.zeros_like: 0, torch.ones_like: 0})
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def _is_index(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.dtype in _INTEGERS
+
+
+def _indices(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """The integer tensors that a node takes beside something else, with which it may index that."""
+    if node.op == "output" or len(node.all_input_nodes) < 2:
+        return []
+    found = [argument for argument in node.all_input_nodes if _is_index(example_value(argument))]
+    return found if len(found) < len(node.all_input_nodes) or _is_indexing(node) else []
+
+
+def _is_indexing(node: torch.fx.Node) -> bool:
+    return any(
+        part in _name(node) for part in ("getitem", "setitem", "index", "gather", "scatter", "embedding")
+    )
+
+
+def _fits(node: torch.fx.Node, env: dict) -> bool:
+    """Whether it is plain, without running a large operation, that its index fits."""
+    if not re.fullmatch(r"(index_select|gather|index_add|scatter|scatter_add|scatter_reduce)_?", _name(node)):
+        return False
+    values = [env.get(item) if isinstance(item, torch.fx.Node) else item for item in node.args]
+    if len(values) < 3 or not isinstance(values[1], int) or not _is_index(values[2]):
+        return False
+    index = values[2]
+    index = index[tuple(slice(0, 1) if step == 0 else slice(None) for step in index.stride())]
+    return not index.numel() or (int(index.min()) >= 0 and int(index.max()) < values[0].size(values[1]))
+
+
+def _name(node: torch.fx.Node) -> str:
+    return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+
+
+def _of_shape(node: torch.fx.Node) -> Any:
+    """Zeros of the shape of a node's result, without memory of their own unless they are written to."""
+    is_written = any(_written_to(user) is node for user in node.users)
+
+    def zeros(value: Any) -> Any:
+        if not isinstance(value, Tensor):
+            return value
+        shape = value.shape if is_written else ()
+        return torch.zeros(shape, dtype=value.dtype).expand(value.shape)
+
+    value = example_value(node)
+    return tuple(map(zeros, value)) if isinstance(value, (tuple, list)) else zeros(value)
+
+
+def _is_search(node: torch.fx.Node) -> bool:
+    """Whether a node says which neighbours were found."""
+    if node.target is not torch.isfinite:
+        return False
+    return parse_stack(node.meta.get("stack_trace"))[-1].function == "_closest"
+
+
+def padding_warnings(
+    graph_module: torch.fx.GraphModule,
+    inputs: Sequence[Any],
+    layers: dict[int, Layer],
+    leaves: Sequence[Leaf],
+    loss: torch.fx.Node | None = None,
+) -> list[Finding]:
+    """Where padding reaches what is computed for real rows, and where it spoils gradients."""
+    padding = find_padding(leaves)
+    if padding is None:
+        return []
+    with random_state_kept():
+        try:
+            return list(_Experiment(graph_module, inputs, layers, leaves, loss, padding).warnings())
+        except Exception:  # an experiment that cannot be made tells nothing
+            return []
+
+
+class _Experiment:
+    def __init__(self, graph_module, inputs, layers, leaves, loss, padding: Padding):
+        self.graph_module, self.layers, self.loss = graph_module, layers, loss
+        self.nodes = list(graph_module.graph.nodes)
+        tensors = [leaf.value for leaf in leaves]
+        place_of = {id(tensor): number for number, tensor in enumerate(tensors)}
+        first = with_one_graph_less(padding, list(tensors))
+        second = with_other_padding(padding, first)
+        self.first, self.second = (
+            [values[place_of[id(value)]] if id(value) in place_of else value for value in inputs]
+            for values in (first, second)
+        )
+        self.rows = padding.rows
+        (output,) = [node for node in self.nodes if node.op == "output"]
+        self.outputs = list(dict.fromkeys(output.all_input_nodes))
+
+    def warnings(self) -> Iterator[Finding]:
+        values, changed, gradients = self._run(with_gradients=self.loss is not None)
+        if gradients is not None and not _all_finite(gradients[0]):
+            yield self._no_gradient(values)
+        what = self._what_moves(values, changed, gradients)
+        if what is None:
+            return
+        seen = set()
+        for node in self._leaks() or [self.loss or self.outputs[-1]]:
+            place = origin(node, self.layers)
+            name, hint = padding_hint(node, place, what, self._kind_of_inputs(node))
+            finding = finding_at(place, hint, name, name)
+            if (finding.file, finding.line, finding.remedy) not in seen:
+                seen.add((finding.file, finding.line, finding.remedy))
+                yield finding
+
+    def _run(self, with_gradients: bool):
+        """The values of all nodes on the first and the second inputs, and the gradients of both losses."""
+        runs = [_Run(self.graph_module, _clones(v, with_gradients)) for v in (self.first, self.second)]
+        with torch.enable_grad() if with_gradients else torch.no_grad():
+            for node in self.nodes:
+                _alike(runs, node)
+        first, second = runs[0].env, runs[1].env
+        gradients = None
+        if with_gradients and self.loss is not None:
+            gradients = [_gradients(run.env, self.loss, self.nodes) for run in runs]
+        return first, second, gradients
+
+    def _what_moves(self, first: dict, second: dict, gradients) -> str | None:
+        if self.loss is not None and self._moves(first[self.loss], second[self.loss]):
+            return "the loss"
+        for node in self.outputs:
+            if self._moves(first[node], second[node], strictly=True):
+                return "a result for real rows"
+        if gradients is not None and _all_finite(gradients[0]):
+            pairs = zip(*gradients)
+            if any(a is not None and b is not None and _differs(a, b) for a, b in pairs):
+                return "a gradient"
+        return None
+
+    def _moves(self, first: Any, second: Any, strictly: bool = False) -> bool:
+        """Whether a value differs in a real row, or as a whole where it has no rows."""
+        if not isinstance(first, Tensor):
+            return False
+        found = self._rows_of(first)
+        if found is None:
+            return not (strictly and first.dim() > 1) and _differs(first, second)
+        rows, dim = found
+        real = rows.real.nonzero().view(-1)
+        return _differs(first.index_select(dim, real), second.index_select(dim, real))
+
+    def _rows_of(self, value: Tensor) -> tuple[Rows, int] | None:
+        """The rows that a value has, and in which dimension."""
+        for dim in range(value.dim()):
+            found = [rows for rows in self.rows if len(rows.real) == value.size(dim)]
+            if found and all(torch.equal(rows.real, found[0].real) for rows in found):
+                return found[0], dim
+            if found:
+                return None
+        return None
+
+    def _leaks(self) -> list[torch.fx.Node]:
+        """The nodes where real rows come to depend on padding and that lead to a result, each found as if
+        those before it were right: after a leak the run goes on with the real rows as they should be."""
+        relevant = set().union(*map(ancestors, [*self.outputs, *([self.loss] if self.loss else [])]))
+        runs = [_Run(self.graph_module, _clones(values)) for values in (self.first, self.second)]
+        changed: dict[torch.fx.Node, torch.fx.Node | None] = {}  # node: where a value without rows began
+        found: list[torch.fx.Node] = []
+        with torch.no_grad():
+            for node in self.nodes:
+                _alike(runs, node)
+                first, second = (run.env[node] for run in runs)
+                if node.op == "output" or not isinstance(first, Tensor) or not _differs(first, second):
+                    continue
+                began = [changed[i] for i in node.all_input_nodes if changed.get(i) is not None]
+                start = min(began, key=self.nodes.index) if began else node
+                is_result = node is self.loss or (node in self.outputs and first.dim() < 2)
+                rows = self._rows_of(first)
+                if rows is None and not is_result:
+                    changed[node] = start
+                    continue
+                changed[node] = None
+                if self._moves(first, second):
+                    if node in relevant and node.op != "placeholder":
+                        found.append(start)
+                    _repair(runs[1].env, node, first, second, rows)
+        return list(dict.fromkeys(found))
+
+    def _kind_of_inputs(self, node: torch.fx.Node) -> str:
+        """The kind of the rows that a node takes in: nodes, edges or graphs."""
+        for argument in node.all_input_nodes:
+            value = example_value(argument)
+            found = self._rows_of(value) if isinstance(value, Tensor) else None
+            if found is not None:
+                return found[0].kind
+        return "nodes"
+
+    def _no_gradient(self, values: dict) -> Finding:
+        """The warning for gradients that are not finite though the loss is."""
+        roots = ("sqrt", "norm", "rsqrt", "cdist", "pairwise_distance", "pow", "vector_norm")
+        suspects = [
+            node
+            for node in self.nodes
+            if _name(node) in roots and isinstance(values[node], Tensor) and bool((values[node] == 0).any())
+        ]
+        place = origin(suspects[0] if suspects else self.loss, self.layers)
+        reason = (
+            "the gradient is not a number: along padding edges, which are self-loops, the distance is zero, "
+            "and a root has no derivative there"
+        )
+        remedy = (
+            "keep the root away from zero: (squared + 1e-12).sqrt(), or "
+            "torch.where(mask, squared, 1.0).sqrt()"
+        )
+        return finding_at(place, Hint(reason, remedy), "root of zero")
+
+
+def _alike(runs: Sequence[_Run], node: torch.fx.Node) -> None:
+    """Run a node in all runs, with the same random numbers."""
+    state = torch.get_rng_state()
+    for run in runs:
+        torch.set_rng_state(state)
+        run.run_node(node)
+
+
+def _repair(env: dict, node: torch.fx.Node, first: Tensor, second: Tensor, rows) -> None:
+    if rows is None:
+        env[node] = first.clone()
+        return
+    shape = [1] * first.dim()
+    shape[rows[1]] = -1
+    env[node] = torch.where(rows[0].real.view(shape), first, second)
+
+
+def _differs(first: Tensor, second: Tensor) -> bool:
+    if first.shape != second.shape:
+        return True
+    if not first.is_floating_point() and not first.is_complex():
+        return not torch.equal(first, second)
+    finite = first.detach()[torch.isfinite(first.detach())]
+    scale = float(finite.abs().max()) if finite.numel() else 1.0
+    return not torch.allclose(first, second, rtol=1e-4, atol=1e-5 * scale, equal_nan=True)
+
+
+def _gradients(env: dict, loss: torch.fx.Node, nodes: Sequence[torch.fx.Node]) -> list[Tensor | None]:
+    leaves = [env[n] for n in nodes if n.op == "placeholder" and isinstance(env[n], Tensor)]
+    leaves = [leaf for leaf in leaves if leaf.requires_grad]
+    value = env[loss]
+    if not leaves or not value.requires_grad:
+        return []
+    return list(torch.autograd.grad(value.sum(), leaves, allow_unused=True))
+
+
+def _all_finite(gradients: Sequence[Tensor | None]) -> bool:
+    return all(gradient is None or bool(torch.isfinite(gradient).all()) for gradient in gradients)
+
+
+def graph_warnings(
+    graph: torch.fx.Graph, inputs: Sequence[Any], function: Callable, loss: torch.fx.Node | None
+) -> list[Finding]:
+    """What a graph does that is probably not meant, to be seen without running it: dropout in a model set to
+    `eval()`, and parameters that the loss does not depend on."""
+    if not isinstance(function, torch.nn.Module):
+        return []
+    found = []
+    for node in graph.nodes if not function.training else ():
+        if node.target in (torch.nn.functional.dropout, torch.dropout) and _is_on(node):
+            hint = Hint(
+                "the model is in evaluation mode, and dropout is on: predictions are random",
+                "pass training=self.training to F.dropout, or use torch.nn.Dropout",
+            )
+            found.append(finding_at(origin(node), hint, "dropout in evaluation"))
+    if loss is not None:
+        idle = _idle_parameters(graph, inputs, function, loss)
+        total = sum(1 for parameter in function.parameters() if parameter.requires_grad)
+        if idle:
+            place = forward_place(function)
+            few = ", ".join(idle[:4]) + (", …" if len(idle) > 4 else "")
+            reason = f"the loss does not depend on {len(idle)} of {total} parameters, which never move: {few}"
+            remedy = "use them in forward, or take them out of the model; freeze those that are meant to stay"
+            found.append(
+                Finding("idle parameters", shown(place.file), place.line, place.source, reason, remedy)
+            )
+    return found
+
+
+def _is_on(node: torch.fx.Node) -> bool:
+    arguments = dict(zip(("input", "p", "training"), node.args), **node.kwargs)
+    arguments["training"] = arguments.get("train", arguments.get("training", True))
+    return bool(arguments["training"]) and arguments.get("p", 0.5) != 0
+
+
+def _idle_parameters(graph, inputs, function: torch.nn.Module, loss: torch.fx.Node) -> list[str]:
+    seen, waiting = set(), [loss]
+    while waiting:
+        node = waiting.pop()
+        if node not in seen and node.target != "detach":
+            seen.add(node)
+            waiting.extend(node.all_input_nodes)
+    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+    used = {id(value) for node, value in zip(placeholders, inputs) if node in seen}
+    # In a heterogeneous model the last layers of other types than the loss is of are idle, as they must be.
+    by_type = set()
+    for name, parent in function.named_modules():
+        if isinstance(parent, torch.nn.ModuleDict) and any(id(p) in used for p in parent.parameters()):
+            by_type.add(f"{name}.")
+    return [
+        name
+        for name, parameter in function.named_parameters()
+        if parameter.requires_grad and id(parameter) not in used and not name.startswith(tuple(by_type))
+    ]

@@ -1,0 +1,663 @@
+"""Static versions of PyG code that is dynamic inside though its result is not, all of them.
+
+Each is written for the code of PyG 2.8.1 (LSTM: torch 2.13.0) that its `source` is the digest of: when that
+code changes, a test fails and names the layer. See then whether the static version still computes the same.
+"""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+from typing import Any
+
+import torch
+import torch_geometric.nn as pyg
+import torch_geometric.typing
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.data.storage import BaseStorage, EdgeStorage, NodeStorage
+from torch_geometric.nn.aggr import Aggregation
+from torch_geometric.nn.conv import spline_conv
+from torch_geometric.utils import degree, scatter, softmax, to_dense_adj, to_dense_batch
+
+from . import point_clouds
+from .replacing import prints_nothing, static_version_of, twin
+
+# Convolutions that drop or count self-loops: keep every edge and give the dropped ones no weight.
+
+
+def _with_own_loops(edge_index: Tensor, num_nodes: int) -> Tensor:
+    """`edge_index` [2, E] followed by one self-loop per node: [2, E + N]."""
+    nodes = torch.arange(num_nodes, device=edge_index.device)
+    return torch.cat([edge_index, nodes.expand(2, -1)], dim=1)
+
+
+@static_version_of(pyg.ClusterGCNConv, source="d099b04c")
+def cluster_gcn_conv(self, x: Tensor, edge_index: Tensor) -> Tensor:
+    """Self-loops of the graph count as absent where the layer adds its own."""
+    num_nodes = x.size(self.node_dim)
+    is_loop = edge_index[0] == edge_index[1]
+    if self.add_self_loops:
+        present = torch.cat([~is_loop, is_loop.new_ones(num_nodes)])
+        edge_index = _with_own_loops(edge_index, num_nodes)
+    else:
+        present = torch.ones_like(is_loop)
+    present = present.to(x.dtype)
+    row, col = edge_index[0], edge_index[1]
+    inverse = 1.0 / scatter(present, col, dim_size=num_nodes, reduce="sum").clamp(min=1.0)
+    weight = inverse[col] + (row == col).to(x.dtype) * self.diag_lambda * inverse[row]
+    out = self.propagate(edge_index, x=x, edge_weight=present * weight)
+    return self.lin_out(out) + self.lin_root(x)
+
+
+@static_version_of(pyg.ChebConv, "__norm__", "6de0e761")
+def cheb_norm(
+    self, edge_index, num_nodes, edge_weight, normalization, lambda_max=None, dtype=None, batch=None
+) -> tuple[Tensor, Tensor]:
+    """`(edge_index, weight)` of the scaled Laplacian, [2, E + N] and [E + N]; the graph's own loops
+    weigh nothing."""
+    row, col = edge_index[0], edge_index[1]
+    weight = torch.ones_like(row, dtype=dtype) if edge_weight is None else edge_weight
+    weight = torch.where(row == col, torch.zeros_like(weight), weight)
+    degrees = scatter(weight, row, dim_size=num_nodes, reduce="sum")
+    diagonal = torch.ones_like(degrees)
+    if normalization is None:
+        diagonal = degrees
+    elif normalization == "sym":
+        root = torch.where(degrees > 0, degrees.clamp(min=1e-38).rsqrt(), torch.zeros_like(degrees))
+        weight = root[row] * weight * root[col]
+    else:
+        inverse = torch.where(degrees > 0, 1.0 / degrees, torch.zeros_like(degrees))
+        weight = inverse[row] * weight
+    laplacian = torch.cat([-weight, diagonal])
+    edge_index = _with_own_loops(edge_index, num_nodes)
+    if lambda_max is None:
+        lambda_max = 2.0 * laplacian.max()
+    elif not isinstance(lambda_max, Tensor):
+        lambda_max = torch.tensor(lambda_max, dtype=dtype, device=edge_index.device)
+    if batch is not None and lambda_max.numel() > 1:
+        lambda_max = lambda_max[batch[edge_index[0]]]
+    scaled = 2.0 * laplacian / lambda_max
+    scaled = torch.where(torch.isinf(scaled), torch.zeros_like(scaled), scaled)
+    return edge_index, scaled - torch.cat([torch.zeros_like(weight), torch.ones_like(diagonal)])
+
+
+_gps_forward = pyg.GPSConv.forward
+
+
+@static_version_of(pyg.GPSConv, source="162adc44")
+def gps_conv(self, x: Tensor, edge_index: Tensor, batch: Tensor = None, **kwargs) -> Tensor:
+    """Attention within each graph is attention over all nodes with every pair of two graphs masked out."""
+    if batch is None or not isinstance(self.attn, torch.nn.MultiheadAttention):
+        return _gps_forward(self, x, edge_index, batch, **kwargs)
+
+    def normalised(norm, h):
+        if norm is None:
+            return h
+        return norm(h, batch=batch) if self.norm_with_batch else norm(h)
+
+    def dropped(h):
+        return torch.nn.functional.dropout(h, self.dropout, self.training)
+
+    parts = []
+    if self.conv is not None:
+        parts.append(normalised(self.norm1, dropped(self.conv(x, edge_index, **kwargs)) + x))
+    other_graph = batch.unsqueeze(0) != batch.unsqueeze(1)
+    rows = x.unsqueeze(0)
+    attended, _ = self.attn(rows, rows, rows, attn_mask=other_graph, need_weights=False)
+    parts.append(normalised(self.norm2, dropped(attended.squeeze(0)) + x))
+    out = sum(parts)
+    return normalised(self.norm3, out + self.mlp(out))
+
+
+# One weight per type: where PyG sorts or selects rows by type, choose results by type.
+
+
+@static_version_of(pyg.HeteroLinear, source="094cb9e4")
+def hetero_linear(self, x: Tensor, type_vec: Tensor) -> Tensor:
+    """`x` [*, F_in] times the weight of its row's type, `type_vec` [*] in 0 … num_types - 1."""
+    out = x.new_zeros(x.size(0), self.out_channels)
+    for kind in range(self.num_types):
+        out = torch.where((type_vec == kind).unsqueeze(-1), x @ self.weight[kind], out)
+    return out if self.bias is None else out + self.bias[type_vec]
+
+
+@static_version_of(pyg.HGTConv, "_construct_src_node_feat", "de58215e")
+def hgt_sources(self, k_dict, v_dict, edge_index_dict) -> tuple[Tensor, Tensor, dict]:
+    """`(keys, values, offset)` of the sources of every edge type, the first two [N, H, F] one type after the
+    other: the number of rows of each type is known, so that each meets its own weights only."""
+    shape = (self.heads, len(self.edge_types), *self.k_rel.weight.shape[1:])
+    key_weight, value_weight = self.k_rel.weight.view(shape), self.v_rel.weight.view(shape)
+    keys, values, offset, start = [], [], {}, 0
+    for edge_type in edge_index_dict:
+        source, number = edge_type[0], self.edge_types_map[edge_type]
+        keys.append(torch.einsum("nhi,hio->nho", k_dict[source], key_weight[:, number]))
+        values.append(torch.einsum("nhi,hio->nho", v_dict[source], value_weight[:, number]))
+        offset[edge_type] = start
+        start += k_dict[source].size(0)
+    return torch.cat(keys), torch.cat(values), offset
+
+
+@static_version_of(pyg.MFConv, source="0be7e3f7")
+def mf_conv(self, x, edge_index: Tensor, size=None) -> Tensor:
+    """Each node's sum of neighbours and own features through the weights of its degree."""
+    x = (x, x) if isinstance(x, Tensor) else x
+    hidden = self.propagate(edge_index, x=x, size=size)
+    target = edge_index[1 if self.flow == "source_to_target" else 0]
+    degrees = degree(target, hidden.size(self.node_dim), dtype=torch.long).clamp(max=self.max_degree)
+    out = hidden.new_zeros([*hidden.shape[:-1], self.out_channels])
+    for number, (left, right) in enumerate(zip(self.lins_l, self.lins_r)):
+        value = left(hidden) if x[1] is None else left(hidden) + right(x[1])
+        out = torch.where((degrees == number).unsqueeze(-1), value, out)
+    return out
+
+
+@static_version_of(pyg.RGCNConv, source="117dbcb1")
+def rgcn_conv(self, x, edge_index: Tensor, edge_type: Tensor = None) -> Tensor:
+    """One aggregation over (target, relation) pairs stands for one over each relation's edges."""
+    source, target = x if isinstance(x, tuple) else (x, x)
+    if source is None:
+        source = torch.arange(self.in_channels_l, device=self.weight.device)
+        target = source if target is None else target
+    num_targets, num_relations = target.size(0), self.num_relations
+    is_forward = self.flow == "source_to_target"
+    sender, receiver = edge_index[0 if is_forward else 1], edge_index[1 if is_forward else 0]
+    weight = self.weight
+    if self.num_bases is not None:
+        weight = torch.einsum("rb,bio->rio", self.comp, weight)
+    is_embedding = not torch.is_floating_point(target)
+    messages = weight[edge_type, source[sender]] if is_embedding else source[sender]
+    pairs = receiver * num_relations + edge_type
+    hidden = self.aggr_module(messages, pairs, dim_size=num_targets * num_relations, dim=0)
+    hidden = hidden.view(num_targets, num_relations, -1)
+    if is_embedding:
+        out = hidden.sum(dim=1)
+    elif self.num_blocks is not None:
+        blocks = hidden.view(num_targets, num_relations, weight.size(1), weight.size(2))
+        out = torch.einsum("nrbi,rbio->nbo", blocks, weight).reshape(num_targets, self.out_channels)
+    else:
+        out = torch.einsum("nri,rio->no", hidden, weight)
+    if self.root is not None:
+        out = out + (self.root[target] if is_embedding else target @ self.root)
+    return out if self.bias is None else out + self.bias
+
+
+@static_version_of(pyg.FiLMConv, source="534514a7")
+def film_conv(self, x, edge_index: Tensor, edge_type: Tensor = None) -> Tensor:
+    """One aggregation over (target, relation) pairs stands for one over each relation's edges."""
+    source, target = (x, x) if isinstance(x, Tensor) else x
+    shift, scale = self.film_skip(target).split(self.out_channels, dim=-1)
+    out = scale * self.lin_skip(target) + shift
+    out = out if self.act is None else self.act(out)
+    is_forward = self.flow == "source_to_target"
+    sender, receiver = edge_index[0 if is_forward else 1], edge_index[1 if is_forward else 0]
+    num_targets, num_relations = target.size(0), max(self.num_relations, 1)
+    kind = torch.zeros_like(sender) if num_relations == 1 else edge_type
+    values = torch.stack([linear(source) for linear in self.lins])[kind, sender]
+    shift, scale = torch.stack([film(target) for film in self.films])[kind, receiver].split(
+        self.out_channels, dim=-1
+    )
+    messages = scale * values + shift
+    messages = messages if self.act is None else self.act(messages)
+    pairs = receiver * num_relations + kind
+    hidden = self.aggr_module(messages, pairs, dim_size=num_targets * num_relations, dim=0)
+    return out + hidden.view(num_targets, num_relations, -1).sum(dim=1)
+
+
+_rgat_across_relations = pyg.RGATConv.forward
+
+
+@static_version_of(pyg.RGATConv, source="99beccd6")
+def rgat_conv(self, x, edge_index, edge_type=None, edge_attr=None, size=None, return_attention_weights=None):
+    """Attention within a relation is a softmax over (target, relation) pairs."""
+    if self.attention_mechanism != "within-relation":
+        return _rgat_across_relations(
+            self, x, edge_index, edge_type, edge_attr, size, return_attention_weights
+        )
+    is_forward = self.flow == "source_to_target"
+    sender, receiver = edge_index[0 if is_forward else 1], edge_index[1 if is_forward else 0]
+    num_nodes = x.size(0) if size is None else size[1 if is_forward else 0]
+    values, logits = _rgat_values_and_logits(self, x[receiver], x[sender], edge_type, edge_attr)
+    pairs = receiver * self.num_relations + edge_type
+    attention = softmax(logits, pairs, num_nodes=num_nodes * self.num_relations)
+    messages = _rgat_modulated(self, values, attention, receiver, num_nodes)
+    out = self.update(self.aggr_module(messages, receiver, dim_size=num_nodes, dim=self.node_dim))
+    return (out, (edge_index, attention)) if isinstance(return_attention_weights, bool) else out
+
+
+def _rgat_values_and_logits(self, x_i, x_j, edge_type, edge_attr):
+    """`(values, logits)`: the projected sources [E, H * F] and the attention before softmax [E, H * D]."""
+    if self.num_blocks is not None:
+        weight = self.weight[edge_type]
+        blocks = (-1, weight.size(1), weight.size(2))
+        receivers = torch.einsum("ebi,ebio->ebo", x_i.view(blocks), weight).flatten(1)
+        values = torch.einsum("ebi,ebio->ebo", x_j.view(blocks), weight).flatten(1)
+    else:
+        weight = self.weight if self.num_bases is None else torch.einsum("rb,bio->rio", self.att, self.basis)
+        weight = weight[edge_type]
+        receivers = torch.einsum("ei,eio->eo", x_i, weight)
+        values = torch.einsum("ei,eio->eo", x_j, weight)
+    query, key = receivers @ self.q, values @ self.k
+    extra = None
+    if edge_attr is not None:
+        extra = self.lin_edge(edge_attr.view(edge_attr.size(0), -1)) @ self.e
+    if self.attention_mode == "additive-self-attention":
+        logits = query + key if extra is None else query + key + extra
+        return values, torch.nn.functional.leaky_relu(logits, self.negative_slope)
+    return values, query * key if extra is None else query * key * extra
+
+
+def _rgat_modulated(self, values, attention, index, size_i):
+    """The messages [E, H, F] or [E, H, D, F] of `values` under `attention`, in the way `self.mod` says."""
+    is_additive = self.attention_mode == "additive-self-attention"
+    values = values.view(-1, self.heads, self.out_channels)
+    values = values if is_additive else values.unsqueeze(2)
+    shape = (-1, self.heads, 1) if is_additive else (-1, self.heads, self.dim, 1)
+    if self.mod == "additive":
+        return values * attention.view(shape) + self.w * values.expand(*attention.view(shape).shape[:-1], -1)
+    if self.mod in ("scaled", "f-scaled"):
+        degrees = degree(index, size_i, dtype=attention.dtype)[index].unsqueeze(-1)
+        if self.mod == "scaled":
+            factor = self.activation(degrees @ self.l1 + self.b1) @ self.l2 + self.b2
+            return (
+                values * attention.view(shape) * factor.view(-1, *[1] * (values.dim() - 2), self.out_channels)
+            )
+        attention = attention * degrees
+    elif self.mod == "f-additive":
+        attention = torch.where(attention > 0, attention + 1, attention)
+    else:
+        attention = torch.nn.functional.dropout(attention, self.dropout, self.training)
+    return values * attention.view(shape)
+
+
+# Aggregations that assert a sorted index or count with `bincount`.
+
+
+@static_version_of(Aggregation, "to_dense_batch", "20a2f82b")
+def aggregation_to_dense_batch(
+    self, x, index=None, ptr=None, dim_size=None, dim=-2, fill_value=0.0, max_num_elements=None
+) -> tuple[Tensor, Tensor]:
+    """Rows [N, F] grouped as [dim_size, max_num_elements, F]. Sorts instead of asserting a sorted index."""
+    self.assert_index_present(index)
+    self.assert_two_dimensional_input(x, dim)
+    index, order = torch.sort(index, stable=True)
+    return to_dense_batch(
+        x[order], index, batch_size=dim_size, fill_value=fill_value, max_num_nodes=max_num_elements
+    )
+
+
+@static_version_of(pyg.QuantileAggregation, source="07f214e9")
+def quantile_aggregation(self, x: Tensor, index=None, ptr=None, dim_size=None, dim: int = -2) -> Tensor:
+    """Quantiles per group from one sort by (group, value); counts come from a scatter of fixed size."""
+    self.assert_index_present(index)
+    dim = dim % x.dim()
+    rows = x.movedim(dim, 0)
+    flat = rows.reshape(rows.size(0), -1)
+    by_value = torch.sort(flat, dim=0)
+    groups = torch.sort(index[by_value.indices], dim=0, stable=True)
+    ordered = by_value.values.gather(0, groups.indices)
+    count = degree(index, dim_size, dtype=torch.long)
+    start = torch.cumsum(count, 0) - count
+    position = (self.q * (count - 1) + start.clamp(max=flat.size(0) - 1)).t().reshape(-1)
+    value = _interpolated(ordered, position, self.interpolation)
+    num_quantiles = self.q.numel()
+    empty = (count == 0).unsqueeze(1).expand(-1, num_quantiles).reshape(-1, 1)
+    value = value.masked_fill(empty, self.fill_value)
+    out = value.view(-1, num_quantiles, *rows.shape[1:]).movedim(0, dim)
+    return out.flatten(dim + 1, dim + 2) if dim + 2 <= out.dim() - 1 else out.flatten(dim)
+
+
+def _interpolated(ordered: Tensor, position: Tensor, how: str) -> Tensor:
+    """Rows of `ordered` [N, F] at the fractional `position` [Q]: [Q, F]."""
+    if how == "nearest":
+        return ordered[position.round().long()]
+    lower, upper = ordered[position.floor().long()], ordered[position.ceil().long()]
+    if how == "lower":
+        return lower
+    if how == "higher":
+        return upper
+    part = 0.5 if how == "midpoint" else position.frac().unsqueeze(1)
+    return lower + (upper - lower) * part
+
+
+# Dense adjacency matrices without asking whether an edge falls outside.
+
+
+_to_dense_adj = twin(to_dense_adj)
+
+
+@static_version_of(to_dense_adj, source="c807b726")
+def static_to_dense_adj(
+    edge_index, batch=None, edge_attr=None, max_num_nodes=None, batch_size=None
+) -> Tensor:
+    """Adjacency matrices [batch_size, max_num_nodes, max_num_nodes, *] of the graphs in a batch; edges
+    of nodes beyond `max_num_nodes` count nothing."""
+    if batch is None or batch_size is None or max_num_nodes is None:
+        return _to_dense_adj(edge_index, batch, edge_attr, max_num_nodes, batch_size)
+    counts = scatter(torch.ones_like(batch), batch, dim_size=batch_size, reduce="sum")
+    first = torch.cumsum(counts, 0) - counts
+    graph = batch[edge_index[0]]
+    row, col = edge_index[0] - first[graph], edge_index[1] - first[batch[edge_index[1]]]
+    inside = (row < max_num_nodes) & (col < max_num_nodes)
+    if edge_attr is None:
+        edge_attr = torch.ones(edge_index.size(1), device=edge_index.device)
+    place = (graph * max_num_nodes + row) * max_num_nodes + col
+    total = batch_size * max_num_nodes * max_num_nodes
+    place = torch.where(inside, place, total)
+    dense = scatter(edge_attr, place, dim_size=total + 1, reduce="sum")[:total]
+    return dense.view(batch_size, max_num_nodes, max_num_nodes, *edge_attr.shape[1:])
+
+
+# Normalisation per type without asking which types occur.
+
+
+_instance_norm = pyg.InstanceNorm.forward
+
+
+@static_version_of(pyg.InstanceNorm, source="df98a3ff")
+def instance_norm(self, x: Tensor, batch=None, batch_size=None) -> Tensor:
+    """PyG puts new tensors in the place of the running statistics, which a device does not follow: here the
+    values are copied into them."""
+    if not self.training or not self.track_running_stats or batch is None or batch_size is None:
+        return _instance_norm(self, x, batch, batch_size)
+    count = degree(batch, batch_size, dtype=x.dtype).clamp(min=1).view(-1, 1)
+    mean = scatter(x, batch, dim=0, dim_size=batch_size, reduce="sum") / count
+    x = x - mean.index_select(0, batch)
+    squares = scatter(x * x, batch, dim=0, dim_size=batch_size, reduce="sum")
+    with torch.no_grad():
+        unbiased = squares / (count - 1).clamp(min=1)
+        self.running_mean.lerp_(mean.mean(0), self.momentum)
+        self.running_var.lerp_(unbiased.mean(0), self.momentum)
+    out = x / (squares / count + self.eps).sqrt().index_select(0, batch)
+    return out if self.weight is None else out * self.weight + self.bias
+
+
+@static_version_of(pyg.HeteroBatchNorm, source="4ea60279")
+def hetero_batch_norm(self, x: Tensor, type_vec: Tensor) -> Tensor:
+    """Running statistics move only for types that occur: chosen by mask, where PyG lists those types."""
+    if not self.training and self.track_running_stats:
+        mean, variance = self.running_mean, self.running_var
+    else:
+        with torch.no_grad():
+            mean, variance = self.mean_var(x, type_vec, dim_size=self.num_types)
+    if self.training and self.track_running_stats:
+        with torch.no_grad():
+            _update_running(self, mean, variance, degree(type_vec, self.num_types) > 0)
+    out = (x - mean[type_vec]) / variance.clamp(self.eps).sqrt()[type_vec]
+    return out * self.weight[type_vec] + self.bias[type_vec] if self.affine else out
+
+
+def _update_running(self, mean: Tensor, variance: Tensor, occurs: Tensor) -> None:
+    factor = self.momentum
+    if factor is None:
+        self.num_batches_tracked.add_(1)
+        factor = 1.0 / self.num_batches_tracked
+    factor = torch.where(occurs, factor, 0.0).unsqueeze(1)
+    self.running_mean.copy_(torch.lerp(self.running_mean, mean, factor.to(mean.dtype)))
+    self.running_var.copy_(torch.lerp(self.running_var, variance, factor.to(variance.dtype)))
+
+
+# Models that select rows by a mask, or use Python in a way that a trace cannot follow.
+
+
+@static_version_of(pyg.MaskLabel, source="c403e0b9")
+def mask_label(self, x: Tensor, y: Tensor, mask: Tensor) -> Tensor:
+    """The embedding of the label where `mask` is True, zero elsewhere, added to `x` [N, F] or beside it."""
+    known = torch.where(mask, y, torch.zeros_like(y))
+    embedding = torch.where(mask.unsqueeze(-1), self.emb(known), 0.0)
+    return torch.cat([x, embedding], dim=-1) if self.method == "concat" else x + embedding
+
+
+@static_version_of(pyg.DeepGraphInfomax, source="1e1aa367")
+def deep_graph_infomax(self, *args, **kwargs) -> tuple[Tensor, Tensor, Tensor]:
+    """`(positive, negative, summary)` of the input and its corruption."""
+    positive = self.encoder(*args, **kwargs)
+    corrupted = self.corruption(*args, **kwargs)
+    corrupted = corrupted if isinstance(corrupted, tuple) else (corrupted,)
+    replaced = dict(zip(kwargs, corrupted[len(args) :]))
+    negative = self.encoder(*corrupted[: len(args)], **{**kwargs, **replaced})
+    return positive, negative, self.summary(positive, *args, **kwargs)
+
+
+# Point clouds, which otherwise need `pyg-lib`.
+
+
+for _function, _source in (
+    ("knn", "b8afdc12"),
+    ("knn_graph", "79fef556"),
+    ("radius", "2645c59f"),
+    ("radius_graph", "0829b40d"),
+    ("nearest", "c02807eb"),
+    ("fps", "a046df16"),
+    ("voxel_grid", "e09d4667"),
+):
+    static_version_of(getattr(pyg, _function, None), source=_source)(getattr(point_clouds, _function))
+
+for _flag in (
+    "WITH_KNN",
+    "WITH_FPS",
+    "WITH_RADIUS",
+    "WITH_NEAREST",
+    "WITH_GRID_CLUSTER",
+    "WITH_TORCH_CLUSTER",
+):
+    static_version_of(torch_geometric.typing, _flag)(True)
+
+
+def _pair(value) -> tuple:
+    return value if isinstance(value, tuple) else (value, value)
+
+
+@static_version_of(pyg.DynamicEdgeConv, source="8a812389")
+def dynamic_edge_conv(self, x, batch=None) -> Tensor:
+    """Edge convolution over the `k` nearest neighbours in feature space, [N, F_in] to [N, F_out]."""
+    x, batch = _pair(x), _pair(batch)
+    edge_index = point_clouds.knn(x[0], x[1], self.k, *batch).flip(0)
+    return self.propagate(edge_index, x=x)
+
+
+@static_version_of(pyg.GravNetConv, source="e70a78d7")
+def grav_net_conv(self, x, batch=None) -> Tensor:
+    """Message passing over the `k` nearest neighbours in a learned space, [N, F_in] to [N, F_out]."""
+    x, batch = _pair(x), _pair(batch)
+    sources, targets = self.lin_s(x[0]), self.lin_s(x[1])
+    edge_index = point_clouds.knn(sources, targets, self.k, *batch).flip(0)
+    distance = (sources[edge_index[0]] - targets[edge_index[1]]).square().sum(dim=-1)
+    out = self.propagate(
+        edge_index,
+        x=(self.lin_h(x[0]), None),
+        edge_weight=torch.exp(-10.0 * distance),
+        size=(sources.size(0), targets.size(0)),
+    )
+    return self.lin_out1(x[1]) + self.lin_out2(out)
+
+
+@static_version_of(pyg.XConv, source="1cd2c903")
+def x_conv(self, x, pos: Tensor, batch=None) -> Tensor:
+    """PointCNN's convolution over `kernel_size` neighbours of each point, [N, F_in] to [N, F_out]."""
+    pos = pos.unsqueeze(-1) if pos.dim() == 1 else pos
+    num_points, size = pos.size(0), self.kernel_size
+    edges = point_clouds.knn(pos, pos, size * self.dilation, batch, batch)[:, :: self.dilation]
+    relative = pos[edges[1]] - pos[edges[0]]
+    features = self.mlp1(relative)
+    if x is not None:
+        x = x.unsqueeze(-1) if x.dim() == 1 else x
+        features = torch.cat([features, x[edges[1]].view(num_points, size, self.in_channels)], dim=-1)
+    transform = self.mlp2(relative.view(num_points, -1))
+    return self.conv(features.transpose(1, 2).contiguous() @ transform)
+
+
+# B-spline kernels in plain torch, for `SplineConv`, which otherwise needs `pyg-lib`.
+
+
+def spline_basis(
+    pseudo: Tensor, kernel_size: Tensor, is_open_spline: Tensor, degree: int
+) -> tuple[Tensor, Tensor]:
+    """`(basis, index)`, both [E, (degree + 1) ** D]: the B-spline products that are not zero at `pseudo`
+    [E, D] in [0, 1], and the number of the kernel's weight that each belongs to."""
+    is_open = is_open_spline.to(torch.bool)
+    scaled = pseudo * (kernel_size - degree * is_open.long()).to(pseudo.dtype)
+    left = scaled.detach().floor()
+    fraction = scaled - left
+    stride = torch.cumprod(kernel_size, 0) // kernel_size
+    basis, index = [], []
+    for offsets in itertools.product(range(degree + 1), repeat=pseudo.size(1)):
+        steps = torch.tensor(offsets, device=pseudo.device)
+        parts = [_bspline(fraction[:, d], degree, offset) for d, offset in enumerate(offsets)]
+        basis.append(torch.stack(parts, dim=-1).prod(dim=-1))
+        cell = torch.remainder(left.long() + steps, kernel_size)
+        index.append((cell * stride).sum(dim=-1))
+    return torch.stack(basis, dim=-1), torch.stack(index, dim=-1)
+
+
+def _bspline(t: Tensor, degree: int, offset: int) -> Tensor:
+    """The `offset`-th of the `degree + 1` uniform B-splines that are not zero at `t` in [0, 1)."""
+    if degree == 1:
+        return (1.0 - t, t)[offset]
+    if degree == 2:
+        return (0.5 * (1.0 - t) ** 2, 0.5 + t - t * t, 0.5 * t * t)[offset]
+    if degree == 3:
+        return (
+            (1.0 - t) ** 3 / 6.0,
+            (3.0 * t**3 - 6.0 * t**2 + 4.0) / 6.0,
+            (-3.0 * t**3 + 3.0 * t**2 + 3.0 * t + 1.0) / 6.0,
+            t**3 / 6.0,
+        )[offset]
+    raise ValueError(f"SplineConv's degree must be 1, 2 or 3 (got {degree}).")
+
+
+def spline_weighting(x: Tensor, weight: Tensor, basis: Tensor, index: Tensor) -> Tensor:
+    """`x` [E, F_in] through the kernel `weight` [K, F_in, F_out] blended by `basis` at `index`: [E,
+    F_out]."""
+    out = x.new_zeros(x.size(0), weight.size(2))
+    for number in range(weight.size(0)):
+        share = torch.where(index == number, basis, torch.zeros_like(basis)).sum(dim=-1, keepdim=True)
+        out = out + share * (x @ weight[number])
+    return out
+
+
+static_version_of(spline_conv, "spline_basis")(spline_basis)
+static_version_of(spline_conv, "spline_weighting")(spline_weighting)
+
+
+# `torch.nn.LSTM` written out step by step: its fused CPU kernel has no compiled backward pass.
+
+
+_lstm_forward = torch.nn.LSTM.forward
+
+
+@static_version_of(torch.nn.LSTM, source="b5841b59")
+def lstm(self, input, hx=None):
+    """`(output, (h, c))` of `input` [B, T, F] or [T, B, F], all layers and directions unrolled over T."""
+    if not isinstance(input, Tensor) or self.proj_size > 0:
+        return _lstm_forward(self, input, hx)
+    is_batched = input.dim() == 3
+    steps = input if is_batched else input.unsqueeze(0 if self.batch_first else 1)
+    steps = steps.transpose(0, 1) if self.batch_first else steps
+    num_directions = 2 if self.bidirectional else 1
+    if hx is None:
+        zeros = input.new_zeros(self.num_layers * num_directions, steps.size(1), self.hidden_size)
+        hx = (zeros, zeros)
+    elif not is_batched:
+        hx = (hx[0].unsqueeze(1), hx[1].unsqueeze(1))
+    last_hidden, last_cell = [], []
+    for layer in range(self.num_layers):
+        outputs = []
+        for direction in range(num_directions):
+            number = layer * num_directions + direction
+            weights = self._all_weights[number]
+            weights = [getattr(self, name) for name in weights]
+            output, hidden, cell = _direction(steps, hx[0][number], hx[1][number], weights, direction == 1)
+            outputs.append(output)
+            last_hidden.append(hidden)
+            last_cell.append(cell)
+        steps = torch.cat(outputs, dim=-1)
+        if layer + 1 < self.num_layers:
+            steps = torch.nn.functional.dropout(steps, self.dropout, self.training)
+    output = steps.transpose(0, 1) if self.batch_first else steps
+    hidden, cell = torch.stack(last_hidden), torch.stack(last_cell)
+    if is_batched:
+        return output, (hidden, cell)
+    return output.squeeze(0 if self.batch_first else 1), (hidden.squeeze(1), cell.squeeze(1))
+
+
+def _direction(steps: Tensor, hidden: Tensor, cell: Tensor, weights: list[Tensor], is_reversed: bool):
+    """One layer in one direction over `steps` [T, B, F]: `(output [T, B, H], hidden [B, H], cell [B, H])`."""
+    to_gates, hidden_to_gates = weights[0], weights[1]
+    bias = weights[2] + weights[3] if len(weights) > 2 else None
+    gates_of_input = torch.nn.functional.linear(steps, to_gates, bias)
+    order = range(steps.size(0))
+    outputs = [hidden] * steps.size(0)
+    for step in reversed(order) if is_reversed else order:
+        gates = gates_of_input[step] + hidden @ hidden_to_gates.t()
+        enter, forget, candidate, leave = gates.chunk(4, dim=-1)
+        cell = forget.sigmoid() * cell + enter.sigmoid() * candidate.tanh()
+        hidden = leave.sigmoid() * cell.tanh()
+        outputs[step] = hidden
+    return torch.stack(outputs), hidden, cell
+
+
+# What a model does with the data object it is given: `data.x = ...`, `data.num_nodes`. To assign, PyG asks
+# the class for a setter first, which the tracer cannot follow. The setters of PyG's own attributes only put
+# the value into the store, so that it can go there at once. Nor can the tracer follow a property to that of
+# a base class.
+
+
+def _setters(*classes: type) -> frozenset[str]:
+    members = [item for owner in classes for item in vars(owner).items()]
+    return frozenset(name for name, value in members if getattr(value, "fset", None) is not None)
+
+
+_OF_DATA = _setters(Data)
+_OF_STORES = _setters(NodeStorage, EdgeStorage)
+_set_data = Data.__setattr__
+_set_store = BaseStorage.__setattr__
+
+
+def _overrides(kind: type, key: str) -> bool:
+    """Whether a subclass of `Data` has a setter of its own for this attribute."""
+    return getattr(kind, key) is not getattr(Data, key)
+
+
+@static_version_of(Data, "__setattr__", "f15d57cf")
+def data_set_attribute(self: Data, key: str, value: Any) -> None:
+    if key in _OF_DATA and not _overrides(type(self), key):
+        self._store[key] = value
+    else:
+        _set_data(self, key, value)
+
+
+@static_version_of(Data, "num_nodes", "66ece4ae")
+def data_num_nodes(self: Data) -> int | None:
+    return self._store.num_nodes
+
+
+@static_version_of(BaseStorage, "__setattr__", "7852eec1")
+def store_set_attribute(self: BaseStorage, key: str, value: Any) -> None:
+    if key in _OF_STORES:
+        self[key] = value
+    else:
+        _set_store(self, key, value)
+
+
+# What runs on the host while tracing: printing constants is fine, printing tensors is not.
+
+
+_print = builtins.print
+
+
+def print_while_tracing(*values, **options) -> None:
+    """`print`, which in a trace prints nothing and leaves a mark in the graph for every tensor it is
+    given."""
+    if not torch.compiler.is_compiling():
+        if not prints_nothing():
+            _print(*values, **options)
+        return
+    for value in values:
+        if isinstance(value, str):
+            len(value)  # ends the trace where a tensor is formatted into the text
+        elif isinstance(value, torch.Tensor):
+            torch._assert_async(torch.ones((), dtype=torch.bool), "print")
+
+
+static_version_of(builtins, "print")(print_while_tracing)
