@@ -349,7 +349,6 @@ print(json.dumps({
         kind: aot[f"autograd_cache_{kind}"] + inductor[f"fxgraph_cache_{kind}"]
         for kind in ("hit", "miss", "bypass")
     },
-    "seconds": training.compilationTime().total_seconds(),
 }))
 """
 
@@ -372,4 +371,3 @@ def test_the_second_process_finds_the_rewritten_graph(tmp_path):
     assert (second["miss"], second["bypass"]) == (0, 0)
     assert second["hit"] > 0
     assert second["losses"] == first["losses"]
-    assert second["seconds"] < first["seconds"]
