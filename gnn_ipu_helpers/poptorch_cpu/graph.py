@@ -17,7 +17,6 @@ import torch
 
 from ..porting import StaticGraphError
 from ..porting.losses import find_loss, strip_marks
-from ..porting.tracing import StaticFunction
 from .arguments import Flat, leaves_of, rebuild
 from .compiler import compile_graph, compiler_name
 from .errors import Error
@@ -37,7 +36,10 @@ class Graph:
         # Before tracing: `self.buffer += 1` in forward puts another object into the model.
         self._buffer_names = {id(tensor): name for name, tensor in model.named_buffers()}
         self._modes = [(module, module.training) for module in model.modules()]
-        self._traced = StaticFunction(model, self._backend, needs_loss=training)
+        # Imported here: whoever imports a loader needs no tracer.
+        from ..porting.tracing import StaticFunction
+
+        self._traced = StaticFunction(model, self._backend, needs_loss=training, tries_padding=True)
 
     # Tracing and compiling
 
@@ -74,6 +76,7 @@ class Graph:
         return loss
 
     def _backend(self, graph_module: torch.fx.GraphModule, example_inputs: list) -> Callable:
+        self._checked = _copied(graph_module)
         if self._training:
             _return_loss_last(graph_module)
         self._compiled = compile_graph(self._compiler, graph_module, example_inputs)
@@ -145,7 +148,12 @@ class Graph:
             inputs[place] = tensors[argument]
         for name, place in self.buffer_places.items():
             inputs[place] = buffers[name]
-        results = self._compiled(*inputs)
+        try:
+            results = self._compiled(*inputs)
+        except (RuntimeError, IndexError) as error:
+            if "out of bounds" in str(error) or "out of range" in str(error):
+                self._explain_index(inputs)
+            raise
         leaves = []
         for kind, value in self._output_sources:
             if kind == "result":
@@ -158,6 +166,21 @@ class Graph:
                 leaves.append((buffers[value] if kind == "buffer" else value).clone())
         outputs = rebuild(self._output_template, iter(leaves))
         return outputs, (results[-1] if self._training else None)
+
+    def _explain_index(self, inputs: list) -> None:
+        """Raise what `check` says of an index beyond the size that it indexes."""
+        from ..porting.experiments import value_findings
+
+        findings = value_findings(self._checked, inputs)
+        if findings:
+            raise Error(str(StaticGraphError(findings)), findings) from None
+
+
+def _copied(graph_module: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    graph = torch.fx.Graph()
+    result = graph.graph_copy(graph_module.graph, {})
+    graph.output(result)
+    return torch.fx.GraphModule(graph_module, graph)
 
 
 def _memory(tensor: torch.Tensor) -> int:

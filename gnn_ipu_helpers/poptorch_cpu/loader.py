@@ -24,8 +24,8 @@ class DataLoader(TorchDataLoader):
     Args:
         options: The options of the model.
         dataset: Where samples come from.
-        batch_size: The samples of a mini-batch. A batch holds `batch_size` × device iterations × replicas ×
-            gradient accumulation: tensors come as `[combinedBatchSize, ...]`. With None the dataset's items
+        batch_size: The samples of a mini-batch. A batch holds `batch_size` times device iterations, replicas
+            and accumulation steps: tensors come as `[combinedBatchSize, ...]`. With None the dataset's items
             are whole combined batches.
         shuffle: Whether to draw samples in random order; with several processes this needs `randomSeed`.
         num_workers: Processes that load.
@@ -36,7 +36,8 @@ class DataLoader(TorchDataLoader):
         async_options: Further arguments for `AsynchronousDataAccessor`.
         rebatched_worker_size: With `AsyncRebatched`, how many samples are loaded at a time.
         batch_sampler: Names the samples of each mini-batch; as many mini-batches as one call takes are
-        joined. **kwargs: Further arguments for torch's `DataLoader`.
+            joined.
+        kwargs: Further arguments for torch's `DataLoader`.
     """
 
     _accessor: AsynchronousDataAccessor | None = None
