@@ -80,7 +80,7 @@ def _keep_freed_memory() -> None:
     """Have the C library keep what a step frees for the next one, instead of handing it back to the system.
 
     glibc decides by the largest block that was freed so far (at most 32 MB) what is worth handing back. In a
-    process that never freed a large one, a step spends up to a fourth of its time on getting pages again.
+    process that never freed a large one, a step spends up to a fifth of its time on getting pages again.
     """
     torch.empty(31 << 20, dtype=torch.uint8)
 
