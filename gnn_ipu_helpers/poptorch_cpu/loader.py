@@ -316,7 +316,7 @@ class AsynchronousDataAccessor:
         early_preload: Begin to load now rather than when it is first gone over.
         sharing_strategy: Without effect here: the process is made by torch's own loader.
         rebatched_size: Put incoming batches together to batches of that many samples (dimension 0), dropping
-        an     incomplete last one.
+            an incomplete last one.
     """
 
     _loader: TorchDataLoader | None = None
