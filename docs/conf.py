@@ -30,7 +30,9 @@ html_theme_options = {
 }
 html_context = {"default_mode": "light"}
 html_sidebars = {page: ["sidebar-nav-bs"] for page in ("notebooks/*", "docs/reference/*")}
-html_sidebars.update({page: [] for page in ("index", "docs/supported_layers", "docs/decisions")})
+html_sidebars.update(
+    {page: [] for page in ("index", "docs/supported_layers", "docs/decisions", "docs/does_it_pay")}
+)
 html_static_path = ["site"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False

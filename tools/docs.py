@@ -24,6 +24,7 @@ CONTENTS = """
 notebooks/index
 docs/reference/index
 docs/supported_layers
+docs/does_it_pay
 docs/decisions
 ```
 """
