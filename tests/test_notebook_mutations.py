@@ -80,7 +80,7 @@ MUTATIONS = {
         "class GapNet(",
         "torch.nn.LayerNorm(hidden)",
         "torch.nn.BatchNorm1d(hidden)",
-        "a finding is left",
+        "padding reached the loss",
     ),
     "the null graph in the loss": (
         PADDING,
