@@ -5,6 +5,7 @@ READY := .venv/ready
 # Tests run on one thread each: threads of small graphs wait for one another by spinning, and on a machine that does
 # anything else besides that costs many times more than a second thread gains.
 ONE_THREAD := OMP_NUM_THREADS=1
+TESTS ?= tests
 NBVAL := --nbval-lax --nbval-current-env --nbval-sanitize-with tests/nbval_sanitize.cfg --nbval-cell-timeout 600
 
 .DEFAULT_GOAL := help
@@ -31,7 +32,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 
 unit: $(READY)
-	$(ONE_THREAD) $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal --show-capture no tests
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal --show-capture no $(TESTS)
 
 notebooks: $(READY)
 	@if ls notebooks/*.ipynb >/dev/null 2>&1; then $(ONE_THREAD) $(BIN)/python -m pytest -v $(NBVAL) notebooks; else echo "no notebooks yet"; fi

@@ -243,15 +243,13 @@ class Signature:
             return _wrong_device(name, tensor)
         if tensor.dtype != dtype:
             return (
-                f"{name} is {tensor.dtype}, and the graph was compiled for {dtype} (expected {dtype} but got "
-                f"{tensor.dtype}): pass {name}.to({dtype})."
+                f"{name} is {tensor.dtype}, and the graph was compiled for {dtype}: pass {name}.to({dtype})."
             )
         if tensor.shape == shape:
             return f"{name} has the layout {tensor.layout}; pass a dense tensor."
         return (
-            f"{name} has the shape {list(tensor.shape)}, and the graph was compiled for {list(shape)} "
-            f"(expected {shape} but got {tensor.shape}). A compiled graph serves one shape only. "
-            f"{self._loader_hint()}"
+            f"{name} has the shape {list(tensor.shape)}, and the graph was compiled for {list(shape)}. A "
+            f"compiled graph serves one shape only. {self._loader_hint()}"
         )
 
     def _loader_hint(self) -> str:
