@@ -142,11 +142,15 @@ def _judge_what_follows(graph: torch.fx.Graph, loss: torch.fx.Node) -> Loss:
         if not _value(node, "requires_grad") or name in _HARMLESS:
             continue
         if any(_value(other, "requires_grad") for other in node.all_input_nodes if other not in reached):
-            return Loss(None, [_dropped_term(loss, node)])
+            dropped = "what is added to it afterwards would be left out of training"
+            return Loss(None, [_changed_afterwards(loss, node, dropped)])
         changes.append(node)
     returned = {node for output in graph.nodes if output.op == "output" for node in output.all_input_nodes}
     seen_outside = [node for node in changes if node in returned or set(_descendants(node)) & returned]
-    return Loss(loss, [], [_changed_afterwards(loss, seen_outside[0])] if seen_outside else [])
+    if not seen_outside:
+        return Loss(loss)
+    ignored = "what is done to it afterwards, such as a mask, a weight or a division, has no part in training"
+    return Loss(loss, [], [_changed_afterwards(loss, seen_outside[0], ignored)])
 
 
 def _value(node: torch.fx.Node, attribute: str) -> Any:
@@ -193,22 +197,11 @@ def _several(losses: list[torch.fx.Node]) -> Finding:
     )
 
 
-def _dropped_term(loss: torch.fx.Node, node: torch.fx.Node) -> Finding:
+def _changed_afterwards(loss: torch.fx.Node, node: torch.fx.Node, consequence: str) -> Finding:
     return _finding(
         "loss changed after it was made",
         _place(node),
-        f"training starts from {_words(loss)}: what is added to it afterwards would be left out of training",
-        "mark the loss that you mean, `poptorch.identity_loss(loss, reduction='none')`, after the last step "
-        "of its computation",
-    )
-
-
-def _changed_afterwards(loss: torch.fx.Node, node: torch.fx.Node) -> Finding:
-    return _finding(
-        "loss changed after it was made",
-        _place(node),
-        f"training starts from {_words(loss)}: what is done to it afterwards, such as a mask, a weight or a "
-        "division, has no part in training",
+        f"training starts from {_words(loss)}: {consequence}",
         "mark the loss that you mean, `poptorch.identity_loss(loss, reduction='none')`, after the last step "
         "of its computation",
     )
