@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import datetime
 import inspect
-import itertools
 import logging
 import os
 import sys
 import threading
 import time
 import weakref
+from collections import OrderedDict
 from typing import Any, Callable, Iterator
 
 import torch
+from torch.utils.hooks import RemovableHandle
 from tqdm import tqdm
 
 from . import enums, optim
@@ -730,31 +731,26 @@ class _DeviceRandom:
 
 # Around a compilation
 
-_before: dict[int, Callable[[], None]] = {}
-_after: dict[int, Callable[[], None]] = {}
-_numbers = itertools.count()
+_before: OrderedDict[int, Callable[[], None]] = OrderedDict()
+_after: OrderedDict[int, Callable[[], None]] = OrderedDict()
 
 
-class RemovableHook:
-    """A registered hook; `remove` unregisters it."""
-
-    def __init__(self, hooks: dict[int, Callable[[], None]], hook: Callable[[], None]) -> None:
-        self._hooks, self._key = hooks, next(_numbers)
-        hooks[self._key] = hook
-
-    def remove(self) -> None:
-        """Unregister the hook."""
-        self._hooks.pop(self._key, None)
+def registerPreCompileHook(hook: Callable[[], None]) -> RemovableHandle:
+    """Call `hook` before each compilation, until `remove()` is called on what is returned."""
+    return _register(_before, hook)
 
 
-def registerPreCompileHook(hook: Callable[[], None]) -> RemovableHook:
-    """Call `hook` before each compilation."""
-    return RemovableHook(_before, hook)
+def registerPostCompileHook(hook: Callable[[], None]) -> RemovableHandle:
+    """Call `hook` after each compilation, until `remove()` is called on what is returned."""
+    return _register(_after, hook)
 
 
-def registerPostCompileHook(hook: Callable[[], None]) -> RemovableHook:
-    """Call `hook` after each compilation."""
-    return RemovableHook(_after, hook)
+def _register(hooks: OrderedDict[int, Callable[[], None]], hook: Callable[[], None]) -> RemovableHandle:
+    if not callable(hook):
+        raise RuntimeError(f"The hook must be callable (got {type(hook)}).")
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
 
 
 @contextlib.contextmanager

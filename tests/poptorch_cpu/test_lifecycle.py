@@ -148,6 +148,12 @@ def test_hooks_run_around_each_compilation_until_removed():
     assert events == ["before", "after"]
 
 
+@pytest.mark.parametrize("register", [poptorch.registerPreCompileHook, poptorch.registerPostCompileHook])
+def test_hook_that_cannot_be_called_is_refused(register):
+    with pytest.raises(RuntimeError, match="must be callable .got <class 'int'>"):
+        register(5)
+
+
 def test_progress_bar_shows_the_compilation(capsys):
     trained = _trained()
     trained(*classified(4))
