@@ -104,7 +104,9 @@ def trim_table(
     num_protected_nodes: dict[str | None, int] | None = None,
     generator: torch.Generator | None = None,
 ) -> tuple[GraphTable, Trimmed]:
-    """Drops nodes and edges of the graphs of one batch until they fit together; every graph keeps a node.
+    """Drops nodes and edges of the graphs of one batch until they fit together.
+
+    Every graph keeps a node, and one of the edges left to it if there is room for one of each.
 
     Args:
         table: The graphs of the batch, lying one after another without gaps.
@@ -213,17 +215,13 @@ def _keep_nodes(
     named: dict[Group, Tensor],
     generator: torch.Generator | None,
 ) -> Tensor:
-    counts = table.counts[group]
-    keep = torch.ones(int(counts.sum()), dtype=torch.bool)
+    keep = torch.ones(int(table.counts[group].sum()), dtype=torch.bool)
     excess = _excess(table, group, options)
     if excess <= 0:
         return keep
     droppable = keep.clone()
     droppable[:num_protected] = False
-    spared = torch.zeros_like(counts)
-    if generator is not None:
-        spared = (torch.rand(len(counts), generator=generator) * counts).long()
-    droppable[(table.starts[group] + spared)[counts > 0]] = False
+    droppable[_one_of_each(table, group, generator)] = False
     if group in named:
         droppable[named[group]] = False
     candidates = droppable.nonzero().squeeze(1)
@@ -243,8 +241,20 @@ def _keep_nodes(
 def _keep_edges(table: GraphTable, group: Group, excess: int, generator: torch.Generator | None) -> Tensor:
     keep = torch.ones(int(table.counts[group].sum()), dtype=torch.bool)
     if excess > 0:
-        keep[_choose(torch.arange(len(keep)), excess, generator)] = False
+        droppable = keep.clone()
+        if int((table.counts[group] > 0).sum()) <= len(keep) - excess:
+            droppable[_one_of_each(table, group, generator)] = False
+        keep[_choose(droppable.nonzero().squeeze(1), excess, generator)] = False
     return keep
+
+
+def _one_of_each(table: GraphTable, group: Group, generator: torch.Generator | None) -> Tensor:
+    """A row of each graph that has any: one at random, or without a generator the first one."""
+    counts = table.counts[group]
+    within = torch.zeros_like(counts)
+    if generator is not None:
+        within = (torch.rand(len(counts), generator=generator) * counts).long()
+    return (table.starts[group] + within)[counts > 0]
 
 
 def _choose(candidates: Tensor, number: int, generator: torch.Generator | None) -> Tensor:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.utils import subgraph
 
-from gnn_ipu_helpers.batching import FixedSizeOptions, OverSizeStrategy, Trimmed, trim
+from gnn_ipu_helpers.batching import FixedSizeDataLoader, FixedSizeOptions, OverSizeStrategy, Trimmed, trim
 
 from .graphs import assert_same_graph, graph, hetero_graph
 
@@ -75,6 +75,22 @@ def test_protected_nodes_are_kept(seed):
     options, random = FixedSizeOptions(5, 99), torch.Generator().manual_seed(seed)
     left, _ = trim(numbered(9, 5), options, NODES, 3, generator=random)
     assert left.n_id[:3].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("num_edges", [4, 7])
+def test_every_graph_with_edges_keeps_one_as_in_poptorch_geometric(num_edges):
+    graphs = [numbered(3, count, seed) for seed, count in enumerate((8, 0, 1, 20, 2))]
+    options = FixedSizeOptions(99, num_edges, 6)
+    (batch,) = FixedSizeDataLoader(graphs, 6, fixed_size_options=options, over_size_strategy=EDGES)
+    assert batch.batch[batch.edge_index[0, batch.edges_mask]].unique().tolist() == [0, 2, 3, 4]
+    assert batch.edges_mask.all()
+
+
+def test_fewer_edges_than_graphs_still_fit():
+    graphs = [numbered(3, 5, seed) for seed in range(4)]
+    options = FixedSizeOptions(99, 2, 5)
+    (batch,) = FixedSizeDataLoader(graphs, 5, fixed_size_options=options, over_size_strategy=EDGES)
+    assert batch.edges_mask.tolist() == [True, True]
 
 
 def test_each_type_is_trimmed_to_its_own_room():
