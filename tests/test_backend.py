@@ -86,3 +86,12 @@ def test_sdk_that_does_not_import_is_named_in_a_warning(tmp_path):
     assert backend == "Backend: CPU implementation of PopTorch's calls"
     assert "does not import (libpoptorch.so: cannot open)" in warning
     assert "wants torch 2.0.1 and torch_geometric 2.4.0" in warning
+
+
+def test_importing_a_loader_imports_neither_our_tracer_nor_our_compiler():
+    code = "import sys, gnn_ipu_helpers.batching; print(*[m for m in sys.modules if m.startswith('gnn_ipu')])"
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    imported = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert "gnn_ipu_helpers.batching.loaders" in imported
+    heavy = {"poptorch_cpu.compiler", "poptorch_cpu.passes", "porting.tracing", "porting.static_layers"}
+    assert not {f"gnn_ipu_helpers.{name}" for name in heavy} & set(imported)

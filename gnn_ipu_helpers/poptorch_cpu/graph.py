@@ -18,7 +18,6 @@ import torch
 from ..porting import StaticGraphError
 from ..porting.losses import find_loss, strip_marks
 from .arguments import Flat, leaves_of, rebuild
-from .compiler import compile_graph, compiler_name
 from .errors import Error
 
 _LOG = logging.getLogger("poptorch")
@@ -28,6 +27,10 @@ class Graph:
     """`model`, compiled for the shapes of the call that it is traced with."""
 
     def __init__(self, model: torch.nn.Module, training: bool) -> None:
+        # Imported here: whoever imports a loader needs neither tracer nor compiler, nor a torch with them.
+        from ..porting.tracing import StaticFunction
+        from .compiler import compiler_name
+
         self._training = training
         self._compiler = compiler_name()
         self._compiled: Callable | None = None
@@ -36,9 +39,6 @@ class Graph:
         # Before tracing: `self.buffer += 1` in forward puts another object into the model.
         self._buffer_names = {id(tensor): name for name, tensor in model.named_buffers()}
         self._modes = [(module, module.training) for module in model.modules()]
-        # Imported here: whoever imports a loader needs no tracer.
-        from ..porting.tracing import StaticFunction
-
         self._traced = StaticFunction(model, self._backend, needs_loss=training, tries_padding=True)
 
     # Tracing and compiling
@@ -76,6 +76,8 @@ class Graph:
         return loss
 
     def _backend(self, graph_module: torch.fx.GraphModule, example_inputs: list) -> Callable:
+        from .compiler import compile_graph
+
         self._checked = _copied(graph_module)
         if self._training:
             _return_loss_last(graph_module)
