@@ -168,6 +168,8 @@ def changed_attributes(function: Callable) -> Iterator[Origin]:
         frames = [frame for frame in from_summary(stack) if not _sets_attribute(frame)]
         if issubclass(kind, (torch.Tensor, BaseData, BaseStorage)) or not frames or "._mapping" in path:
             continue  # in-place changes of tensors are part of the graph, data objects belong to the caller
+        if path.startswith(("L['args']", "L['kwargs']")):
+            continue  # so do lists and dicts that are passed in, such as x_dict["movie"] = ...
         is_buffer = re.search(r"_buffers('\])?$", path)
         if is_library(frames[-1].file) and not is_buffer:
             continue  # what a library's layer keeps for itself, such as a cache

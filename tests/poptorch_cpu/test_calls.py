@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gnn_ipu_helpers import compile_count
+from gnn_ipu_helpers import check, compile_count
 from gnn_ipu_helpers import poptorch_cpu as poptorch
 
 from .models import GCN, Classifier, classified
@@ -249,3 +249,20 @@ def test_reassigned_buffer_is_refused():
     with pytest.raises(poptorch.Error, match=r"Buffer total is reassigned.*self.total.copy_\(src\)"):
         poptorch.inferenceModel(model)(torch.ones(2))
     assert model.total == 0
+
+
+def test_forward_may_fill_the_containers_it_is_given():
+    class Model(torch.nn.Module):
+        def forward(self, x_dict, pair):
+            x_dict["movie"] = x_dict["movie"] * 2
+            pair[0] += 1
+            return x_dict["movie"] + pair[0]
+
+    model = poptorch.inferenceModel(Model())
+    for start in (1.0, 2.0):
+        movie, first = torch.full((2,), start), torch.zeros(2)
+        x_dict = {"movie": movie}
+        assert check(Model().eval(), x_dict, [first.clone()]).ok
+        assert torch.equal(model(x_dict, [first]), 2 * movie + 1)
+        assert x_dict["movie"] is movie
+        assert torch.equal(first, torch.ones(2))
