@@ -53,9 +53,11 @@ def test_check_refuses_a_graph_beyond_the_limit_with_both_numbers(rows):
         report = check(Wide(), *rows)
     (finding,) = report.findings
     assert finding.operation == "out of memory"
-    assert "the device has 50 MB" in finding.reason and "need 6" in finding.reason
+    assert "the device has 50 MB" in finding.reason
+    assert "need 6" in finding.reason
     assert "FixedSizeClusterLoader" in finding.remedy
-    assert finding.line and finding.file.endswith("test_memory.py")
+    assert finding.line
+    assert finding.file.endswith("test_memory.py")
 
 
 def test_the_executor_refuses_what_check_refuses(rows):
