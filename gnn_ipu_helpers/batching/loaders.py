@@ -126,7 +126,13 @@ class PlannedLoader(poptorch.DataLoader):
         if any_order and batch_sampler is None:
             same_sizes = make_plan(torch.arange(len(source if sampler is None else sampler)))
         self._epochs = _Epochs(
-            self._draw_plan, same_sizes, source, num_mini_batches(options), drop_last, processes
+            self._draw_plan,
+            same_sizes,
+            source,
+            num_mini_batches(options),
+            drop_last,
+            processes,
+            options.replication_factor,
         )
         # Without workers and the like, torch's own iterator would only add to the time that a batch takes.
         self._is_simple = num_workers == 0 and not any(kwargs.get(name) for name in ("pin_memory", "mode"))
@@ -283,7 +289,9 @@ class _Epochs(Sampler):
         num_mini_batches: int,
         drop_last: bool,
         processes: tuple[int, int],
+        num_replicas: int,
     ) -> None:
+        self._num_replicas = num_replicas
         self._draw_plan, self._same_sizes, self._source = draw_plan, same_sizes, source
         self.num_mini_batches, self._drop_last, self._processes = num_mini_batches, drop_last, processes
         self.last: Plan | None = None
@@ -301,7 +309,7 @@ class _Epochs(Sampler):
         self._running = None
         plan = self.last = self._current()
         self._upcoming = None
-        requests = share(self._source.requests(plan.mini_batches()), *self._processes, self.num_mini_batches)
+        requests = share(self._source.requests(plan.mini_batches()), *self._processes, self._num_replicas)
         self._begun = _Run(plan, requests)
         self._running = weakref.ref(self._begun)
         return self._begun

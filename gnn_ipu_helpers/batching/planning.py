@@ -27,13 +27,13 @@ class Plan(NamedTuple):
         return list(self.graphs.split(self.sizes))
 
 
-def share(batches: Sequence[Any], process: int, num_processes: int, num_mini_batches: int = 1) -> list[Any]:
-    """The mini-batches of one process of several: of every block of combined batches, its own.
+def share(batches: Sequence[Any], process: int, num_processes: int, num_replicas: int = 1) -> list[Any]:
+    """The mini-batches of one process of several: of those that all replicas take at once, its own.
 
     Step by step, the processes together see what one process with as many more replicas would see.
     """
-    first, block = process * num_mini_batches, num_mini_batches * num_processes
-    own = [range(at + first, at + first + num_mini_batches) for at in range(0, len(batches), block)]
+    first, block = process * num_replicas, num_replicas * num_processes
+    own = [range(at + first, at + first + num_replicas) for at in range(0, len(batches), block)]
     return [batches[place] for places in own for place in places]
 
 

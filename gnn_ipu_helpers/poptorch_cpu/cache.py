@@ -30,7 +30,7 @@ from .errors import Error
 
 _MAGIC = b"gnn_ipu_helpers executable 2\n"
 _EXPORT_MAGIC = b"gnn_ipu_helpers export 2\n"
-_COMPILER_VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
+COMPILER_VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
 _WORKSPACE = "poptorch-"
 _PART = ".part"
 _STALE_SECONDS = 24 * 3600
@@ -218,16 +218,16 @@ def compiler_files_in(directory: str) -> Iterator[None]:
 
     forget = getattr(utils, "clear_caches", None) or utils.clear_inductor_caches
     with compile_lock:
-        before = os.environ.get(_COMPILER_VARIABLE)
-        os.environ[_COMPILER_VARIABLE] = directory
+        before = os.environ.get(COMPILER_VARIABLE)
+        os.environ[COMPILER_VARIABLE] = directory
         forget()
         try:
             yield
         finally:
             if before is None:
-                del os.environ[_COMPILER_VARIABLE]
+                del os.environ[COMPILER_VARIABLE]
             else:
-                os.environ[_COMPILER_VARIABLE] = before
+                os.environ[COMPILER_VARIABLE] = before
             forget()
 
 

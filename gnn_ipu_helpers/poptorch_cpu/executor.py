@@ -24,6 +24,7 @@ from .cache import ExecutableCache, PackedExecutable, compile_lock, read_export,
 from .errors import Error, InvalidSetting, offer_only, only_on_ipu
 from .graph import Graph, ModelWatch, shallow_copy, unchanged
 from .options import Options, freeze, values_of
+from .processes import Processes
 
 _LOG = logging.getLogger("poptorch")
 _VERSION = "3.4.0"
@@ -131,7 +132,9 @@ class PoplarExecutor:
             )
         reduction = values["accumulation_and_replication_reduction_type"]
         self._reduces_by_mean = reduction == enums.ReductionType.Mean
-        self._random = _DeviceRandom(values.get("random_seed"))
+        processes = self._options.Distributed
+        self._processes = Processes(processes.processId, processes.numProcesses if training else 1)
+        self._random = _DeviceRandom(values.get("random_seed"), processes.processId)
         self._cache = ExecutableCache(values["cachePath"], values.get("model_name"))
         self._forward = inspect.signature(self._model.forward)
         self._lock = threading.RLock()
@@ -196,10 +199,11 @@ class PoplarExecutor:
         self._watch.note_weights()
 
     def _step(self, count: int) -> None:
-        if self._reduces_by_mean and count > 1:
-            gradients = [parameter.grad for parameter in self._parameters if parameter.grad is not None]
-            if gradients:
-                torch._foreach_div_(gradients, count)
+        count *= self._processes.count
+        gradients = [p.grad for p in self._parameters if p.grad is not None] if count > 1 else []
+        self._processes.add_up(gradients)
+        if self._reduces_by_mean and gradients:
+            torch._foreach_div_(gradients, count)
         if self._optimizer is not None:
             self._optimizer.step()
         self._drop_gradients()
@@ -271,7 +275,11 @@ class PoplarExecutor:
         _require_initialised(self._model)
         signature = Signature(call, self._parts)
         started = time.perf_counter()
-        with _compiling(self._options.show_compilation_progress_bar) as progress, compile_lock:
+        self._processes.join()
+        self._processes.share_weights(self._model)
+        cache = self._processes.compiling_once(cache)
+        show_bar = self._options.show_compilation_progress_bar and self._processes.is_first
+        with _compiling(show_bar) as progress, compile_lock:
             key = (type(self._user_model).__name__, self._training, signature.key())
             with cache.around_compilation(key):
                 graph, written = self._compile_graph(call, progress)
@@ -316,7 +324,7 @@ class PoplarExecutor:
             raise Error(
                 f"updatableNamedBuffers names {', '.join(sorted(unknown))}: the model has no such buffer."
             )
-        if written and self._replicas > 1 and self._options.broadcast_buffers:
+        if written and self._replicas * self._processes.count > 1 and self._options.broadcast_buffers:
             raise Error(
                 "PopTorch does not support broadcasting buffers. If your model is able to tolerate buffers "
                 "becoming out of sync between replicas, you can disable buffer broadcasting using "
@@ -630,12 +638,6 @@ def _own_options(options: Options | None, training: bool) -> Options:
             "process a sufficient number of batches each run for pipelined execution instead. (Got "
             f"{accumulation}: give the model and its DataLoader options of their own.)"
         )
-    if training and own.Distributed.numProcesses > 1:
-        raise only_on_ipu(
-            "Training in several processes",
-            "Gradients are not exchanged between processes here: use options.replicationFactor in one "
-            "process.",
-        )
     freeze(own)
     return own
 
@@ -696,10 +698,13 @@ def _combine(function: Callable, outputs: list) -> Any:
 
 
 class _DeviceRandom:
-    """With a seed, the device draws from a stream of its own; without one, from torch's global stream."""
+    """With a seed, or as one process of several, the device draws from a stream of its own; otherwise from
+    torch's global stream."""
 
-    def __init__(self, seed: int | None) -> None:
-        self._state = None if seed is None else torch.Generator().manual_seed(seed).get_state()
+    def __init__(self, seed: int | None, process: int = 0) -> None:
+        # Another stream in every process, also where all of them begin with the same seed.
+        seed = torch.initial_seed() if seed is None and process else seed
+        self._state = None if seed is None else torch.Generator().manual_seed(seed + process).get_state()
 
     @property
     def state(self) -> list[int]:

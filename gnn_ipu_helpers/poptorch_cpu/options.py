@@ -20,6 +20,7 @@ import torch
 
 from . import enums
 from .errors import ConfigFileError, InvalidSetting, offer_only, require_instance
+from .processes import launched_as
 
 _LOG = logging.getLogger("poptorch")
 
@@ -273,7 +274,7 @@ class _DistributedOptions(Settings, title="Distributed"):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setEnvVarNames("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
+        self.configureProcessId(*launched_as())
 
     def disable(self) -> _DistributedOptions:
         """Run as the only process, whatever the environment says."""
