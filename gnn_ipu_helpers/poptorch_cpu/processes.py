@@ -1,4 +1,4 @@
-"""Training in several processes: each is a replica, and PyTorch's own collectives bring their gradients together.
+"""Training in several processes: each is a replica, and PyTorch's own collectives add up their gradients.
 
 Started by `torchrun` (or OpenMPI's `mpirun`), every process runs the same script. The options know from the
 launcher's environment which process this is, the loaders give each its share, and the wrapped model adds up
@@ -65,8 +65,8 @@ class Processes:
         if address is None or (port is None and _OPENMPI[1] not in environ):
             raise Error(
                 f"options.Distributed names {self.count} processes, and this one does not know where the "
-                f"others are. Launch the script as `torchrun --nproc-per-node {self.count} script.py`, or set "
-                "MASTER_ADDR and MASTER_PORT for every process; to train alone call "
+                f"others are. Launch the script as `torchrun --nproc-per-node {self.count} script.py`, or "
+                "set MASTER_ADDR and MASTER_PORT for every process; to train alone call "
                 "options.Distributed.disable()."
             )
         with self._named("could not be reached"):
