@@ -8,6 +8,7 @@ from .charts import bars, confusion, embedding, losses, packs, padding_waste, pa
 from .diffs import diff
 from .graph_views import schema, subgraph
 from .molecule_views import browse, molecule, molecules
+from .packing_explorer import packing_explorer
 from .pictures import Page, Picture
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "losses",
     "molecule",
     "molecules",
+    "packing_explorer",
     "packs",
     "padding_waste",
     "parity",

@@ -1,0 +1,129 @@
+"""Packing to play with: sliders for the budgets, the three strategies, packs drawn as they fill.
+
+Plain HTML with a script that needs neither a kernel nor a network. It holds a drawn picture of the first
+setting, which the script replaces: readers whose viewer runs no script keep the picture.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+from typing import Any, NamedTuple, Sequence
+
+from .pictures import COLOURS, PADDING_FILL, Page, Picture, image_tag, new_figure, styled
+
+STRATEGIES = ("PadToMax", "StreamPack", "Pack")
+_MOST_DRAWN = 60
+
+
+class Filling(NamedTuple):
+    """Packs, as positions of their graphs, under the budgets that they were filled with."""
+
+    packs: list[list[int]]
+    num_nodes: int
+    num_edges: int
+    left_out: int
+
+
+def packing_explorer(
+    datasets: dict[str, Sequence[Any]], num_nodes: int, num_edges: int, num_graphs: int
+) -> Page:
+    """Sliders for node, edge and graph budgets, and what each strategy makes of them.
+
+    `Pack` is shown as one rule: the largest graph first, into the fullest pack that has room. The loader
+    itself plans with more care, and seldom needs more packs.
+
+    Args:
+        datasets: Graphs by the name to show, such as `{"MUTAG": mutag, "PROTEINS": proteins}`.
+        num_nodes: Where the slider of the node budget begins; padding needs one of them.
+        num_edges: The same for edges.
+        num_graphs: The same for graphs, including one padding graph.
+    """
+    sizes = {
+        name: [(int(g.num_nodes), int(g.num_edges)) for g in graphs] for name, graphs in datasets.items()
+    }
+    if not sizes or not all(sizes.values()):
+        raise ValueError("packing_explorer needs at least one dataset, and a graph in each (got none)")
+    name = next(iter(sizes))
+    filling = fill(sizes[name], "StreamPack", num_nodes, num_edges, num_graphs)
+    picture = _drawn(name, sizes[name], filling)
+    payload = {
+        "sizes": sizes,
+        "start": {"nodes": num_nodes, "edges": num_edges, "graphs": num_graphs},
+        "strategies": STRATEGIES,
+        "colours": [*COLOURS[:3], PADDING_FILL],
+        "drawn": _MOST_DRAWN,
+    }
+    data = html.escape(json.dumps(payload, separators=(",", ":"), sort_keys=True), quote=True)
+    script = (Path(__file__).parent / "packing_explorer.js").read_text(encoding="utf-8")
+    image = image_tag(picture.png, picture.alt, 560)
+    page = f'<div class="gnn-packing" data-packing="{data}">{image}<script>{script}</script></div>'
+    return Page(page, picture.alt, picture.png)
+
+
+def fill(
+    sizes: Sequence[tuple[int, int]], strategy: str, num_nodes: int, num_edges: int, num_graphs: int
+) -> Filling:
+    """Put graphs into packs. The script beside this file does the same in the browser.
+
+    Args:
+        sizes: Nodes and edges of each graph.
+        strategy: One of `STRATEGIES`. `PadToMax` takes the budgets for nodes and edges from the largest
+            graph.
+        num_nodes, num_edges, num_graphs: The budgets; one node and one graph are kept for padding, and by
+            `StreamPack` a node and an edge for every padding graph.
+    """
+    if strategy == "PadToMax":
+        num_nodes = max(nodes for nodes, _ in sizes) * (num_graphs - 1) + 1
+        num_edges = max(edges for _, edges in sizes) * (num_graphs - 1) + 1
+    room = [num_nodes - 1, num_edges - (strategy == "StreamPack"), num_graphs - 1]
+    order = [at for at, size in enumerate(sizes) if size[0] <= room[0] and size[1] <= room[1]]
+    if strategy == "StreamPack":
+        room += [num_nodes - num_graphs, num_edges - num_graphs]
+    if strategy == "Pack":
+        order.sort(key=lambda at: -sizes[at][0])
+    packs: list[list[int]] = []
+    free: list[list[int]] = []
+    for at in order:
+        nodes, edges = sizes[at]
+        need = (nodes, edges, 1, nodes - 1, edges - 1)
+        candidates = range(len(packs)) if strategy == "Pack" else range(len(packs))[-1:]
+        fitting = [n for n in candidates if all(f >= k for f, k in zip(free[n], need))]
+        chosen = min(fitting, key=lambda n: free[n][0]) if fitting else len(packs)
+        if not fitting:
+            packs.append([])
+            free.append(list(room))
+        packs[chosen].append(at)
+        free[chosen] = [f - k for f, k in zip(free[chosen], need)]
+    return Filling(packs, num_nodes, num_edges, len(sizes) - len(order))
+
+
+def _drawn(name: str, sizes: Sequence[tuple[int, int]], filling: Filling) -> Picture:
+    shown = filling.packs[:_MOST_DRAWN]
+    with styled():
+        figure = new_figure(2.4)
+        axes = figure.subplots()
+        axes.bar(range(len(shown)), [filling.num_nodes] * len(shown), width=0.86, color=PADDING_FILL)
+        for place, pack in enumerate(shown):
+            bottom = 0
+            for number, graph in enumerate(pack):
+                axes.bar(
+                    place,
+                    sizes[graph][0],
+                    bottom=bottom,
+                    width=0.86,
+                    color=COLOURS[number % 3],
+                    edgecolor="white",
+                    linewidth=0.5,
+                )
+                bottom += sizes[graph][0]
+        axes.set(xlabel="pack", ylabel="nodes", xticks=[])
+        axes.set_title(f"{name}, StreamPack: {len(filling.packs)} packs")
+    real = sum(sizes[graph][0] for pack in filling.packs for graph in pack)
+    share = 1 - real / (filling.num_nodes * max(len(filling.packs), 1))
+    words = (
+        f"{name} packed in order under {filling.num_nodes} nodes: {len(filling.packs)} packs, "
+        f"{share:.0%} of their nodes are padding."
+    )
+    return Picture(figure, words)
