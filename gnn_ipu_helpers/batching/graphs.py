@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import IterableDataset, Subset
@@ -408,7 +409,7 @@ class GraphTable(NamedTuple):
             rows = spans(self.starts[field.group], counts)
             for side, group in enumerate(end_points(field.store)):
                 ends = column[side].index_select(0, rows)
-                wrong = (ends < 0) | (ends >= torch.repeat_interleave(self.counts[group], counts))
+                wrong = (ends < 0) | (ends >= repeated(self.counts[group], counts))
                 if wrong.any():
                     edge = int(wrong.nonzero()[0])
                     graph = int(torch.searchsorted(counts.cumsum(0), edge, right=True))
@@ -438,8 +439,13 @@ class GraphTable(NamedTuple):
 
 def spans(starts: Tensor, counts: Tensor) -> Tensor:
     """The rows `start, start + 1, …` of each graph, one after another."""
-    ends = counts.cumsum(0)
-    return torch.repeat_interleave(starts - ends + counts, counts) + torch.arange(int(counts.sum()))
+    rows = repeated(starts - counts.cumsum(0) + counts, counts)
+    return rows.add_(torch.arange(len(rows)))
+
+
+def repeated(values: Tensor, counts: Tensor) -> Tensor:
+    """Each value as many times as its count says; NumPy takes a third of torch's time for it."""
+    return torch.from_numpy(np.repeat(values.numpy(), counts.numpy()))
 
 
 def graph_rows(field: Field, places: Tensor) -> Tensor:

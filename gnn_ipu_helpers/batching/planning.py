@@ -144,8 +144,10 @@ def pack(order: Tensor, budgets: Budgets, thorough: bool = False) -> Plan:
     each = torch.ones(len(order), 1, dtype=torch.long)
     sizes = torch.cat([budgets.sizes[order], each], dim=1).numpy()
     room = np.append(budgets.room.numpy(), budgets.num_graphs)
-    packs = torch.from_numpy(assign_packs(sizes, room, thorough))
-    return Plan(order[packs.argsort(stable=True)], packs.bincount().tolist())
+    packs = assign_packs(sizes, room, thorough)
+    # Short numbers are sorted in a tenth of the time.
+    by_pack = packs.astype(np.min_scalar_type(packs.max())).argsort(kind="stable")
+    return Plan(order[by_pack], np.bincount(packs).tolist())
 
 
 def combined(plan: Plan, num_mini_batches: int, drop_last: bool, num_processes: int = 1) -> Plan:
