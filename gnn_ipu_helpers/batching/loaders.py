@@ -8,7 +8,6 @@ import logging
 import warnings
 import weakref
 import zlib
-from functools import partial
 from typing import Any, Callable, Iterator, Sequence
 
 import torch
@@ -83,8 +82,7 @@ class PlannedLoader(poptorch.DataLoader):
 
     Args:
         source: Makes the batches.
-        make_plan: Plans an epoch for the graphs in a given order.
-        check_batches: Makes a plan of mini-batches that were given.
+        graphs_per_batch: Graphs in a mini-batch, unless a loader plans otherwise.
         any_order: Whether the number of batches is the same for any order, so that no order has to be drawn
             to tell it.
         shuffle: A new order every epoch.
@@ -102,9 +100,8 @@ class PlannedLoader(poptorch.DataLoader):
     def __init__(
         self,
         source: BatchSource,
-        make_plan: Callable[[Tensor], Plan],
+        graphs_per_batch: int,
         *,
-        check_batches: Callable[[Plan], Plan] | None = None,
         any_order: bool = False,
         shuffle: bool = False,
         drop_last: bool = False,
@@ -116,6 +113,8 @@ class PlannedLoader(poptorch.DataLoader):
         **kwargs: Any,
     ) -> None:
         self._check_arguments(shuffle, sampler, batch_sampler, kwargs)
+        if graphs_per_batch < 1:
+            raise ValueError(f"batch_size should be at least 1 (got {graphs_per_batch}).")
         options = poptorch.Options() if options is None else options
         # PopTorch's loader keeps them only if it puts batches together itself.
         self._options = options
@@ -123,11 +122,11 @@ class PlannedLoader(poptorch.DataLoader):
         processes = (options.Distributed.processId, options.Distributed.numProcesses)
         if processes[1] > 1 and shuffle and generator is None:
             self._generator = _shared_generator(options)
-        self._make_plan, self._check_batches = make_plan, check_batches
+        self._graphs_per_batch, self._drop_last = graphs_per_batch, drop_last
         self._shuffle, self._given_order, self._given_batches = shuffle, sampler, batch_sampler
         same_sizes = None
         if any_order and batch_sampler is None:
-            same_sizes = make_plan(torch.arange(len(source if sampler is None else sampler)))
+            same_sizes = self._make_plan(torch.arange(len(source if sampler is None else sampler)))
         self._epochs = _Epochs(
             self._draw_plan, same_sizes, source, num_mini_batches(options), drop_last, processes
         )
@@ -178,11 +177,18 @@ class PlannedLoader(poptorch.DataLoader):
             batches = [_positions(batch, num_graphs, "batch_sampler") for batch in self._given_batches]
             if not batches:
                 raise ValueError("batch_sampler gives no batches: at least one is needed.")
-            plan = Plan(torch.cat(batches), [len(batch) for batch in batches])
-            return plan if self._check_batches is None else self._check_batches(plan)
+            return self._check_batches(Plan(torch.cat(batches), [len(batch) for batch in batches]))
         if self._given_order is not None:
             return self._make_plan(_positions(list(self._given_order), num_graphs, "sampler"))
         return self._make_plan(_drawn_order(num_graphs, self._shuffle, self._generator))
+
+    def _make_plan(self, order: Tensor) -> Plan:
+        """The mini-batches of an epoch for the graphs in a given order."""
+        return pad_to_max(order, self._graphs_per_batch, self._drop_last)
+
+    def _check_batches(self, plan: Plan) -> Plan:
+        """The mini-batches of an epoch where a sampler has given them."""
+        return plan
 
     def __iter__(self) -> Iterator[Any]:
         # Torch draws a seed each time that it starts workers, but not for workers that persist. One draw for
@@ -208,6 +214,13 @@ class PlannedLoader(poptorch.DataLoader):
             batches = self._source.mini_batches([request for item in chunk for request in item])
             for item in chunk:
                 yield self._source.join([next(batches) for _ in item])
+
+    def _counting(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """The batches, while what was trimmed from them is summed up."""
+        self.trimmed = Trimmed()
+        for batch in batches:
+            self.trimmed += take_report(batch)
+            yield batch
 
     @property
     def skipped(self) -> int:
@@ -422,13 +435,11 @@ class FixedSizeDataLoader(PlannedLoader):
         self.fixed_size_options = fixed_size_options
         tell_left_out(schema, fixed_size_options)
         collator = Collator(schema, fixed_size_options, add_pad_masks, follow_batch)
+        self._counts, self._thorough = counts, not shuffle and kwargs.get("sampler") is None
         known = counts if all_sizes else None
-        source = _FixedSizeSource(dataset, table, known, collator, self.over_size_strategy)
-        plan = _Planner(self, counts, drop_last, thorough=not shuffle and kwargs.get("sampler") is None)
         super().__init__(
-            source,
-            plan,
-            check_batches=plan.of_given_batches,
+            _FixedSizeSource(dataset, table, known, collator, self.over_size_strategy),
+            fixed_size_options.num_graphs - 1,
             any_order=not plans_by_size,
             shuffle=shuffle,
             options=options,
@@ -436,14 +447,42 @@ class FixedSizeDataLoader(PlannedLoader):
             **kwargs,
         )
 
+    def _make_plan(self, order: Tensor) -> Plan:
+        strategy, over_size, num_graphs = self.fixed_size_strategy, self.over_size_strategy, len(order)
+        packs = strategy != FixedSizeStrategy.PadToMax
+        if not packs and over_size != OverSizeStrategy.Skip:
+            return super()._make_plan(order)
+        budgets = Budgets.of(self._counts, self.fixed_size_options, keep_edge=packs)
+        if over_size == OverSizeStrategy.Error:
+            budgets.check()
+        elif over_size == OverSizeStrategy.Skip:
+            order = order[~budgets.too_large()[order]]
+        else:
+            budgets = budgets.clipped()
+        self._check_any(len(order), num_graphs)
+        if strategy == FixedSizeStrategy.StreamPack:
+            plan = stream_pack(order, budgets)
+        elif strategy == FixedSizeStrategy.Pack:
+            plan = pack(order, budgets, self._thorough)
+        else:
+            plan = without_misfits(super()._make_plan(order), budgets)
+        return plan._replace(skipped=plan.skipped + num_graphs - len(order))
+
+    def _check_batches(self, plan: Plan) -> Plan:
+        if self.over_size_strategy != OverSizeStrategy.Skip:
+            return plan
+        fitting = without_misfits(plan, Budgets.of(self._counts, self.fixed_size_options, keep_edge=False))
+        self._check_any(len(fitting.graphs), len(plan.graphs))
+        return fitting
+
+    def _check_any(self, num_fitting: int, num_graphs: int) -> None:
+        if num_fitting == 0:
+            raise ValueError(
+                f"All {num_graphs} graphs would be skipped: none of them fits into {self.fixed_size_options}."
+            )
+
     def __iter__(self) -> Iterator[Batch]:
         return self._counting(super().__iter__()) if self.over_size_strategy.trims else super().__iter__()
-
-    def _counting(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        self.trimmed = Trimmed()
-        for batch in batches:
-            self.trimmed += take_report(batch)
-            yield batch
 
 
 def check_options(options: Any, may_be_none: bool = False) -> None:
@@ -467,52 +506,6 @@ def tell_left_out(schema: Schema, options: FixedSizeOptions) -> None:
             ", ".join(map(repr, names)),
             list(names),
         )
-
-
-class _Planner:
-    """Plans an epoch of a loader for graphs in a given order."""
-
-    def __init__(
-        self, loader: FixedSizeDataLoader, counts: dict[Group, Tensor], drop_last: bool, thorough: bool
-    ) -> None:
-        self._options, self._strategy = loader.fixed_size_options, loader.fixed_size_strategy
-        self._over_size, self._drop_last, self._thorough = loader.over_size_strategy, drop_last, thorough
-        self._counts = counts
-
-    def __call__(self, order: Tensor) -> Plan:
-        if self._strategy == FixedSizeStrategy.PadToMax and self._over_size != OverSizeStrategy.Skip:
-            return pad_to_max(order, self._options.num_graphs - 1, self._drop_last)
-        packs = self._strategy != FixedSizeStrategy.PadToMax
-        budgets = Budgets.of(self._counts, self._options, keep_edge=packs)
-        num_graphs = len(order)
-        if self._over_size == OverSizeStrategy.Error:
-            budgets.check()
-        elif self._over_size == OverSizeStrategy.Skip:
-            order = order[~budgets.too_large()[order]]
-        else:
-            budgets = budgets.clipped()
-        self._check_any(len(order), num_graphs)
-        if self._strategy == FixedSizeStrategy.StreamPack:
-            plan = stream_pack(order, budgets)
-        elif self._strategy == FixedSizeStrategy.Pack:
-            plan = pack(order, budgets, self._thorough)
-        else:
-            plan = without_misfits(pad_to_max(order, budgets.num_graphs, self._drop_last), budgets)
-        return plan._replace(skipped=plan.skipped + num_graphs - len(order))
-
-    def of_given_batches(self, plan: Plan) -> Plan:
-        """The same mini-batches, without graphs that do not fit if those are to be skipped."""
-        if self._over_size != OverSizeStrategy.Skip:
-            return plan
-        fitting = without_misfits(plan, Budgets.of(self._counts, self._options, keep_edge=False))
-        self._check_any(len(fitting.graphs), len(plan.graphs))
-        return fitting
-
-    def _check_any(self, num_fitting: int, num_graphs: int) -> None:
-        if num_fitting == 0:
-            raise ValueError(
-                f"All {num_graphs} graphs would be skipped: none of them fits into {self._options}."
-            )
 
 
 class _FixedSizeSource(BatchSource):
@@ -614,13 +607,10 @@ class DataLoader(PlannedLoader):
         drop_last: bool = False,
         **kwargs: Any,
     ) -> None:
-        if batch_size < 1:
-            raise ValueError(f"batch_size should be at least 1 (got {batch_size}).")
         check_dataset(dataset)
-        source = _OrdinarySource(dataset, follow_batch, exclude_keys)
         super().__init__(
-            source,
-            partial(pad_to_max, graphs_per_batch=batch_size, drop_last=drop_last),
+            _OrdinarySource(dataset, follow_batch, exclude_keys),
+            batch_size,
             any_order=True,
             shuffle=shuffle,
             options=options,

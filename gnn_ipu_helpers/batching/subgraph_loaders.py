@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import inspect
 import warnings
-from functools import partial
 from typing import Any, Iterator, NamedTuple, Sequence
 
 import torch
@@ -34,9 +33,8 @@ from .graphs import (
 )
 from .loaders import BatchSource, PlannedLoader, check_options, tell_left_out
 from .options import FixedSizeOptions, OverSizeStrategy
-from .planning import pad_to_max
 from .sampling import FanOuts, VectorisedNeighborSampler, check_range
-from .trimming import Trimmed, nothing_trimmed, take_report, trim_table, with_report
+from .trimming import Trimmed, nothing_trimmed, trim_table, with_report
 
 # Arguments of NeighborLoader that say how to sample; all others are for the loader around it.
 _SAMPLING_ARGUMENTS = set(inspect.signature(NeighborLoader.__init__).parameters) - {
@@ -178,8 +176,6 @@ class FixedSizeSubgraphLoader(PlannedLoader):
         generator: torch.Generator | None = None,
         **kwargs: Any,
     ) -> None:
-        if batch_size < 1:
-            raise ValueError(f"batch_size should be at least 1 (got {batch_size}).")
         self.fixed_size_options = fixed_size_options
         self.over_size_strategy = OverSizeStrategy(over_size_strategy)
         self.trimmed = Trimmed()
@@ -191,7 +187,7 @@ class FixedSizeSubgraphLoader(PlannedLoader):
         source.over_size = self.over_size_strategy
         super().__init__(
             source,
-            partial(pad_to_max, graphs_per_batch=batch_size, drop_last=drop_last),
+            batch_size,
             options=options,
             drop_last=drop_last,
             generator=generator,
@@ -205,11 +201,11 @@ class FixedSizeSubgraphLoader(PlannedLoader):
         return self._skipped
 
     def __iter__(self) -> Iterator[Batch]:
-        return self._counting(super().__iter__())
+        return self._counting(self._complete(super().__iter__()))
 
-    def _counting(self, batches: Iterator[Batch | _Incomplete]) -> Iterator[Batch]:
-        self.trimmed, self._skipped = Trimmed(), 0
-        waiting: list[Batch] = []
+    def _complete(self, batches: Iterator[Batch | _Incomplete]) -> Iterator[Batch]:
+        """Combined batches, made up anew where some of their mini-batches are skipped."""
+        self._skipped, waiting = 0, []
         for batch in batches:
             if isinstance(batch, _Incomplete):
                 self._skipped += batch.num_skipped
@@ -218,7 +214,6 @@ class FixedSizeSubgraphLoader(PlannedLoader):
                     continue
                 batch = combine_batches(waiting[: self._num_mini_batches])
                 waiting = waiting[self._num_mini_batches :]
-            self.trimmed += take_report(batch)
             yield batch
         if self._skipped:
             others = ""
