@@ -180,9 +180,8 @@ def _check_fit(
         counts = table.counts[group][batch]
         largest, total = int(counts.max()), int(counts.sum())
         graph = f"raph {int(table.ids[batch[counts.argmax()]])} with {largest} {kind_of(group)}"
-        name, budget = f"num_{group[0]}s", options.budget(group)
         if largest > room:
-            what, fewer = f"G{graph} does not fit", ""
+            what, fewer, total = f"G{graph} does not fit", "", largest
         else:
             what = (
                 f"The {len(batch)} graphs of a batch, with {total} {kind_of(group)} together, do not fit "
@@ -191,11 +190,9 @@ def _check_fit(
             fewer = (
                 " put fewer graphs into a batch (FixedSizeStrategy.StreamPack and Pack do so by themselves),"
             )
-        needed = (largest if largest > room else total) + budget - room
         raise ValueError(
-            f"{what}: {name}={budget} leaves room for {room}. Raise {name} to at least {needed},{fewer} or "
-            "choose another over_size_strategy: OverSizeStrategy.Skip leaves out what is too large, "
-            "TrimNodesAndEdges cuts it down."
+            f"{what}: {options.lack_of_room(group, total)},{fewer} or choose another over_size_strategy: "
+            "OverSizeStrategy.Skip leaves out what is too large, TrimNodesAndEdges cuts it down."
         )
 
 

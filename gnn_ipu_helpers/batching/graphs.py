@@ -124,17 +124,6 @@ def _cat_dim(sample: Data, name: str, value: Tensor, store: BaseStorage) -> int 
     return dim % value.dim()
 
 
-def _count_of(store: BaseStorage, level: str) -> int:
-    """The number of nodes or edges in a store."""
-    count = store.num_nodes if level == NODE else store.num_edges
-    if count is None:
-        raise ValueError(
-            f"The number of nodes of {store._key!r} is unknown: none of its attributes {list(store.keys())} "
-            "tells it. Set 'num_nodes' on the graph."
-        )
-    return int(count)
-
-
 def _stores_of(sample: Data, level: str) -> dict[StoreKey, BaseStorage]:
     """The stores that hold nodes or edges, by their key."""
     stores = sample.node_stores if level == NODE else sample.edge_stores
@@ -145,11 +134,17 @@ def _stores_of(sample: Data, level: str) -> dict[StoreKey, BaseStorage]:
 
 def counts_of(sample: Data) -> dict[Group, int]:
     """The number of nodes and edges of each type of one graph or batch."""
-    return {
-        (level, key): _count_of(store, level)
-        for level in (NODE, EDGE)
-        for key, store in _stores_of(sample, level).items()
-    }
+    counts = {}
+    for level in (NODE, EDGE):
+        for key, store in _stores_of(sample, level).items():
+            count = store.num_nodes if level == NODE else store.num_edges
+            if count is None:
+                raise ValueError(
+                    f"The number of nodes of {store._key!r} is unknown: none of its attributes "
+                    f"{list(store.keys())} tells it. Set 'num_nodes' on the graph."
+                )
+            counts[level, key] = int(count)
+    return counts
 
 
 class SchemaBuilder:
@@ -430,7 +425,8 @@ class GraphTable(NamedTuple):
         """
         ids = torch.arange(len(samples)) if ids is None else ids
         _check_types(samples, schema, ids)
-        counts = {group: torch.tensor([_count(s, group) for s in samples]) for group in schema.groups}
+        sizes = [counts_of(sample) for sample in samples]
+        counts = {group: torch.tensor([size.get(group, 0) for size in sizes]) for group in schema.groups}
         starts = {group: count.cumsum(0) - count for group, count in counts.items()}
         columns = [_concatenate(field, samples, counts, ids) for field in schema.fields]
         places = torch.arange(len(samples))
@@ -469,17 +465,8 @@ def _check_types(samples: Sequence[Data], schema: Schema, ids: Tensor) -> None:
             )
 
 
-def _count(sample: Data, group: Group) -> int:
-    level, key = group
-    store = _stores_of(sample, level).get(key)
-    return 0 if store is None else _count_of(store, level)
-
-
 def _store(sample: Data, key: StoreKey) -> BaseStorage | None:
-    for store in sample.stores:
-        if store._key == key:
-            return store
-    return None
+    return next((store for store in sample.stores if store._key == key), None)
 
 
 def _concatenate(field: Field, samples: Sequence[Data], counts: dict[Group, Tensor], ids: Tensor) -> Column:

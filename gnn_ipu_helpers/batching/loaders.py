@@ -265,17 +265,19 @@ def _positions(given: Any, num_graphs: int, argument: str) -> Tensor:
         positions = torch.empty(0)
     is_whole = not (positions.is_floating_point() or positions.is_complex() or positions.dtype == torch.bool)
     if positions.dim() != 1 or len(positions) == 0 or not is_whole:
-        got = repr(given) if len(repr(given)) <= 60 else f"{repr(given)[:57]}..."
-        of_batch = (
-            " of the graphs of each batch, at least one" if argument == "batch_sampler" else " of graphs"
-        )
-        raise ValueError(f"{argument} should give positions{of_batch} (got {got}).")
+        graphs = "the graphs of each batch, at least one" if argument == "batch_sampler" else "graphs"
+        raise ValueError(f"{argument} should give positions of {graphs} (got {shortened(given)}).")
     if int(positions.min()) < 0 or int(positions.max()) >= num_graphs:
         raise IndexError(
             f"{argument} should give positions between 0 and {num_graphs - 1} (got values from "
             f"{int(positions.min())} to {int(positions.max())})."
         )
     return positions.long()
+
+
+def shortened(value: Any) -> str:
+    """A value as a message shows it."""
+    return repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:57]}..."
 
 
 class _Run:

@@ -201,6 +201,11 @@ class FixedSizeOptions:
         reserved = {NODE: self.num_reserved_nodes, EDGE: int(keep_edge), GRAPH: 1}
         return max(self.budget(group) - reserved[group[0]], 0)
 
+    def lack_of_room(self, group: Group, needed: int) -> str:
+        """What a message says where there is no room for so many: how much there is, and what to raise."""
+        name, budget, room = f"num_{group[0]}s", self.budget(group), self.room(group)
+        return f"{name}={budget} leaves room for {room}. Raise {name} to at least {needed + budget - room}"
+
     def pad_value(self, field: Field) -> float:
         """The padding value of an attribute; raises if its dtype cannot hold that."""
         level, dtype = field.level, field.dtype

@@ -230,9 +230,8 @@ def _keep_nodes(
         others = ", and what attributes of the graphs refer to" if group in named else ""
         raise ValueError(
             f"Trimming cannot make the batch fit: of its {len(keep)} {kind_of(group)}, {num_staying} have to "
-            f"stay (one of each graph, and the seeds{others}), but num_nodes={options.budget(group)} leaves "
-            f"room for {options.room(group)}. Raise num_nodes to at least "
-            f"{num_staying + options.num_reserved_nodes} or make smaller batches."
+            f"stay (one of each graph, and the seeds{others}), but "
+            f"{options.lack_of_room(group, num_staying)} or make smaller batches."
         )
     keep[_choose(candidates, excess, generator)] = False
     return keep
