@@ -36,7 +36,7 @@ from .graphs import (
     repeated,
     spans,
 )
-from .options import FixedSizeOptions
+from .options import FixedSizeOptions, check_options, list_of_names
 from .trimming import Trimmed, take_report, with_report
 
 # PyG's Data lists these attributes first, then the others by name.
@@ -74,9 +74,11 @@ def collate_fixed_size(
             `gnn_ipu_helpers.batching.graphs.infer_schema`.
         ids: What to call the graphs in messages (default: their positions).
     """
-    if schema is None:
-        schema = infer_schema(samples, exclude_keys or ())
-    collator = Collator(schema.without(exclude_keys or ()), options, add_pad_masks, follow_batch)
+    check_options(options)
+    excluded = list_of_names("exclude_keys", exclude_keys)
+    followed = list_of_names("follow_batch", follow_batch)
+    schema = infer_schema(samples, excluded) if schema is None else schema.without(excluded)
+    collator = Collator(schema, options, add_pad_masks, followed)
     table = GraphTable.of_samples(samples, collator.schema, ids)
     table.check_edges()
     return collator.collate(table, torch.arange(len(samples)))

@@ -140,7 +140,7 @@ def counts_of(sample: Data) -> dict[Group, int]:
             count = store.num_nodes if level == NODE else store.num_edges
             if count is None:
                 raise ValueError(
-                    f"The number of nodes of {store._key!r} is unknown: none of its attributes "
+                    f"The number of nodes of {key or 'a graph'!r} is unknown: none of its attributes "
                     f"{list(store.keys())} tells it. Set 'num_nodes' on the graph."
                 )
             counts[level, key] = int(count)

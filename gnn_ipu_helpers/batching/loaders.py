@@ -19,7 +19,15 @@ from torch_geometric.data import Batch, Data
 from .._backend import poptorch
 from .collating import Collator, combine_batches, fits, num_mini_batches
 from .graphs import GraphTable, Group, Schema, check_dataset, kind_of, read_graphs
-from .options import FixedSizeOptions, FixedSizeStrategy, OverSizeStrategy, nearest
+from .options import (
+    FixedSizeOptions,
+    FixedSizeStrategy,
+    OverSizeStrategy,
+    check_options,
+    list_of_names,
+    nearest,
+    whole_number,
+)
 from .planning import Budgets, Plan, combined, pack, pad_to_max, share, stream_pack, without_misfits
 from .trimming import Trimmed, nothing_trimmed, take_report, trim_table, with_report
 
@@ -113,9 +121,15 @@ class PlannedLoader(poptorch.DataLoader):
         **kwargs: Any,
     ) -> None:
         self._check_arguments(shuffle, sampler, batch_sampler, kwargs)
-        if graphs_per_batch < 1:
-            raise ValueError(f"batch_size should be at least 1 (got {graphs_per_batch}).")
+        whole_number("batch_size", graphs_per_batch, least=1)
         options = poptorch.Options() if options is None else options
+        if not isinstance(options, poptorch.Options):
+            raise TypeError(f"options should be a poptorch.Options (got {type(options).__name__}).")
+        if not isinstance(generator, (torch.Generator, type(None))):
+            raise TypeError(
+                f"generator should be a torch.Generator (got {type(generator).__name__}), such as "
+                f"torch.Generator().manual_seed({generator!r})."
+            )
         # PopTorch's loader keeps them only if it puts batches together itself.
         self._options = options
         self._source, self._generator = source, generator
@@ -125,7 +139,7 @@ class PlannedLoader(poptorch.DataLoader):
         self._graphs_per_batch, self._drop_last = graphs_per_batch, drop_last
         self._shuffle, self._given_order, self._given_batches = shuffle, sampler, batch_sampler
         same_sizes = None
-        if any_order and batch_sampler is None:
+        if any_order and batch_sampler is None and (sampler is None or hasattr(sampler, "__len__")):
             same_sizes = self._make_plan(torch.arange(len(source if sampler is None else sampler)))
         self._epochs = _Epochs(
             self._draw_plan, same_sizes, source, num_mini_batches(options), drop_last, processes
@@ -153,11 +167,13 @@ class PlannedLoader(poptorch.DataLoader):
             )
         if batch_sampler is not None and (shuffle or sampler is not None):
             raise ValueError("batch_sampler decides about all batches: leave out shuffle and sampler.")
-        if batch_sampler is not None and getattr(batch_sampler, "__next__", None) is not None:
-            raise TypeError(
-                "batch_sampler should give the positions of the graphs of each batch, anew in every epoch "
-                f"(got {type(batch_sampler).__name__}). Make a list of it."
-            )
+        for name, given in (("batch_sampler", batch_sampler), ("sampler", sampler)):
+            if hasattr(given, "__next__"):
+                of_batch = " of each batch" if name == "batch_sampler" else ""
+                raise TypeError(
+                    f"{name} should give the positions of the graphs{of_batch}, anew in every epoch (got "
+                    f"{type(given).__name__}). Make a list of it."
+                )
         if sampler is not None and shuffle:
             raise ValueError("A sampler decides about the order: leave out shuffle (got shuffle=True).")
         known = set()
@@ -406,7 +422,8 @@ class FixedSizeDataLoader(PlannedLoader):
         drop_last: bool = False,
         **kwargs: Any,
     ) -> None:
-        check_options(fixed_size_options, may_be_none=True)
+        if fixed_size_options is not None:
+            check_options(fixed_size_options)
         if fixed_size_options is not None and batch_size not in (None, fixed_size_options.num_graphs):
             raise ValueError(
                 f"batch_size={batch_size} does not match "
@@ -421,7 +438,11 @@ class FixedSizeDataLoader(PlannedLoader):
             or self.over_size_strategy == OverSizeStrategy.Skip
         )
         all_sizes = plans_by_size or fixed_size_options is None
-        graphs = read_graphs(dataset, exclude_keys or (), sample_limit=None if all_sizes else _LOOKED_AT)
+        excluded, followed = (
+            list_of_names(name, names)
+            for name, names in (("exclude_keys", exclude_keys), ("follow_batch", follow_batch))
+        )
+        graphs = read_graphs(dataset, excluded, sample_limit=None if all_sizes else _LOOKED_AT)
         schema, counts, table = graphs
         if table is not None:
             table.check_edges()
@@ -436,7 +457,7 @@ class FixedSizeDataLoader(PlannedLoader):
             fixed_size_options = copy.copy(fixed_size_options).to_hetero(schema.node_types, schema.edge_types)
         self.fixed_size_options = fixed_size_options
         tell_left_out(schema, fixed_size_options)
-        collator = Collator(schema, fixed_size_options, add_pad_masks, follow_batch)
+        collator = Collator(schema, fixed_size_options, add_pad_masks, followed)
         self._counts, self._thorough = counts, not shuffle and kwargs.get("sampler") is None
         known = counts if all_sizes else None
         super().__init__(
@@ -485,14 +506,6 @@ class FixedSizeDataLoader(PlannedLoader):
 
     def __iter__(self) -> Iterator[Batch]:
         return self._counting(super().__iter__()) if self.over_size_strategy.trims else super().__iter__()
-
-
-def check_options(options: Any, may_be_none: bool = False) -> None:
-    """Raises unless these are a `FixedSizeOptions`."""
-    if not isinstance(options, FixedSizeOptions) and not (may_be_none and options is None):
-        raise TypeError(
-            f"'fixed_size_options' needs to be a FixedSizeOptions (got {type(options).__name__})."
-        )
 
 
 def tell_left_out(schema: Schema, options: FixedSizeOptions) -> None:
@@ -626,7 +639,8 @@ class _OrdinarySource(BatchSource):
 
     def __init__(self, dataset: Sequence[Data], follow_batch: Any, exclude_keys: Any) -> None:
         super().__init__(dataset)
-        self._follow_batch, self._exclude_keys = follow_batch, exclude_keys
+        self._follow_batch = list_of_names("follow_batch", follow_batch)
+        self._exclude_keys = list_of_names("exclude_keys", exclude_keys)
 
     def mini_batch(self, request: Tensor) -> Batch:
         """One batch as PyG makes it."""

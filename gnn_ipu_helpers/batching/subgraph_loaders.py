@@ -31,8 +31,8 @@ from .graphs import (
     kind_of,
     spans,
 )
-from .loaders import BatchSource, PlannedLoader, check_options, shortened, tell_left_out
-from .options import FixedSizeOptions, OverSizeStrategy
+from .loaders import BatchSource, PlannedLoader, shortened, tell_left_out
+from .options import FixedSizeOptions, OverSizeStrategy, check_options, list_of_names, whole_number
 from .sampling import FanOuts, VectorisedNeighborSampler, check_range
 from .trimming import Trimmed, trim_table, with_report
 
@@ -170,7 +170,7 @@ class FixedSizeSubgraphLoader(PlannedLoader):
         self.trimmed = Trimmed()
         self._skipped = 0
         self._num_mini_batches = num_mini_batches(options)
-        schema = source.schema.without(exclude_keys or ())
+        schema = source.schema.without(list_of_names("exclude_keys", exclude_keys))
         tell_left_out(schema, fixed_size_options)
         source.collator = Collator(schema, fixed_size_options, add_pad_masks)
         source.over_size = self.over_size_strategy
@@ -328,6 +328,7 @@ class FixedSizeNeighborLoader(FixedSizeSubgraphLoader):
                 "A fixed-size batch holds one subgraph around all its seeds: 'disjoint' cannot be True. Use "
                 "'neighbor_loader' for a subgraph of each seed."
             )
+        whole_number("batch_size", batch_size, least=1)
         sampling = {name: kwargs.pop(name) for name in _SAMPLING_ARGUMENTS if name in kwargs}
         samples = neighbor_loader(data, num_neighbors, input_nodes, batch_size=batch_size, **sampling)
         with torch.random.fork_rng(devices=[]):
@@ -541,9 +542,10 @@ def _check_input_nodes(data: Data | HeteroData, input_nodes: Any) -> None:
     given = nodes
     if not isinstance(nodes, Tensor):
         try:
-            nodes = torch.tensor(nodes, dtype=torch.long)
+            nodes = torch.as_tensor(nodes)
         except (TypeError, ValueError, RuntimeError):
-            nodes = torch.empty(0)
+            nodes = torch.empty(1)
+        nodes = nodes.long() if nodes.numel() == 0 else nodes
     if nodes.dtype == torch.bool and nodes.shape != (num_nodes,):
         raise ValueError(
             f"A mask as 'input_nodes' needs one entry for each of the {num_nodes} nodes{where} (got shape "

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from .graphs import EDGE, GRAPH, NODE, GraphTable, Group, Schema, end_points, infer_schema, kind_of, spans
-from .options import FixedSizeOptions, OverSizeStrategy
+from .options import FixedSizeOptions, OverSizeStrategy, check_options
 
 
 class Trimmed(NamedTuple):
@@ -66,7 +66,8 @@ def trim(
     Returns:
         The graph that is left, and what was dropped.
     """
-    schema = schema or infer_schema([sample])
+    check_options(options)
+    strategy, schema = OverSizeStrategy(strategy), schema or infer_schema([sample])
     if isinstance(num_protected_nodes, int):
         num_protected_nodes = {None: num_protected_nodes}
     table = GraphTable.of_samples([sample], schema)
