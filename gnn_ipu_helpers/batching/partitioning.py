@@ -53,8 +53,8 @@ def partition(
         raise ValueError("The graph has no 'edge_index' to partition. Give it one, of shape [2, num_edges].")
     if not isinstance(num_parts, Integral) or not 1 <= num_parts <= data.num_nodes:
         raise ValueError(
-            f"'num_parts' needs to be a whole number between 1 and the number of nodes, {data.num_nodes} (got "
-            f"{num_parts})."
+            f"'num_parts' needs to be a whole number between 1 and the number of nodes, {data.num_nodes} "
+            f"(got {num_parts})."
         )
     check_range(data.edge_index, data.num_nodes, "A node in 'edge_index'")
     if save_dir is not None:
