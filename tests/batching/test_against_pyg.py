@@ -206,6 +206,21 @@ def test_every_batch_begins_with_pygs_batch_of_its_graphs(dataset, strategy, bat
 
 
 @settings(max_examples=40)
+@given(graphs_with_empty_types(), st.data())
+def test_every_way_to_select_graphs_selects_pygs(graphs, data):
+    order = data.draw(st.permutations(range(len(graphs) - 1)))
+    # The last graph tells attributes of nodes from those of the graph.
+    chosen = [len(graphs) - 1, *order[: len(graphs) // 2]]
+    for dataset in selected(InMemory(graphs), chosen).values():
+        seen = []
+        for batch in FixedSizeDataLoader(dataset, 3):
+            assert_begins_with_pygs(batch, [graphs[at] for at in positions(batch)])
+            seen += positions(batch)
+        assert seen == [int(dataset[at].position) for at in range(len(chosen))]
+        assert sorted(seen) == sorted(chosen)
+
+
+@settings(max_examples=40)
 @given(any_dataset(), st.integers(2, 5))
 def test_sizes_chosen_for_packing_hold_any_graphs(dataset, num_graphs):
     options = FixedSizeOptions.for_packing(dataset, num_graphs=num_graphs)
