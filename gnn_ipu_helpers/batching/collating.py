@@ -8,7 +8,7 @@ memory for each attribute (`Collator`). Last, how mini-batches become a combined
 from __future__ import annotations
 
 import copy
-from typing import Any, Iterator, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Iterator, NamedTuple, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -33,9 +33,10 @@ from .graphs import (
     infer_schema,
     kind_of,
     moves_with_nodes,
+    repeated,
     spans,
 )
-from .options import FixedSizeOptions
+from .options import FixedSizeOptions, check_options, list_of_names
 from .trimming import Trimmed, take_report, with_report
 
 # PyG's Data lists these attributes first, then the others by name.
@@ -73,9 +74,11 @@ def collate_fixed_size(
             `gnn_ipu_helpers.batching.graphs.infer_schema`.
         ids: What to call the graphs in messages (default: their positions).
     """
-    if schema is None:
-        schema = infer_schema(samples, exclude_keys or ())
-    collator = Collator(schema.without(exclude_keys or ()), options, add_pad_masks, follow_batch)
+    check_options(options)
+    excluded = list_of_names("exclude_keys", exclude_keys)
+    followed = list_of_names("follow_batch", follow_batch)
+    schema = infer_schema(samples, excluded) if schema is None else schema.without(excluded)
+    collator = Collator(schema, options, add_pad_masks, followed)
     table = GraphTable.of_samples(samples, collator.schema, ids)
     table.check_edges()
     return collator.collate(table, torch.arange(len(samples)))
@@ -121,7 +124,7 @@ def lay_out(
     num_real = {GRAPHS: sizes.tolist()}
     _check_fit(table, batches, num_real, options)
     slots = (
-        torch.repeat_interleave(torch.arange(len(sizes)), sizes),
+        repeated(torch.arange(len(sizes)), sizes),
         spans(torch.zeros_like(sizes), sizes),
     )
     counts = {group: count.index_select(0, graphs) for group, count in table.counts.items()}
@@ -179,9 +182,8 @@ def _check_fit(
         counts = table.counts[group][batch]
         largest, total = int(counts.max()), int(counts.sum())
         graph = f"raph {int(table.ids[batch[counts.argmax()]])} with {largest} {kind_of(group)}"
-        name, budget = f"num_{group[0]}s", options.budget(group)
         if largest > room:
-            what, fewer = f"G{graph} does not fit", ""
+            what, fewer, total = f"G{graph} does not fit", "", largest
         else:
             what = (
                 f"The {len(batch)} graphs of a batch, with {total} {kind_of(group)} together, do not fit "
@@ -190,11 +192,9 @@ def _check_fit(
             fewer = (
                 " put fewer graphs into a batch (FixedSizeStrategy.StreamPack and Pack do so by themselves),"
             )
-        needed = (largest if largest > room else total) + budget - room
         raise ValueError(
-            f"{what}: {name}={budget} leaves room for {room}. Raise {name} to at least {needed},{fewer} or "
-            "choose another over_size_strategy: OverSizeStrategy.Skip leaves out what is too large, "
-            "TrimNodesAndEdges cuts it down."
+            f"{what}: {options.lack_of_room(group, total)},{fewer} or choose another over_size_strategy: "
+            "OverSizeStrategy.Skip leaves out what is too large, TrimNodesAndEdges cuts it down."
         )
 
 
@@ -229,7 +229,7 @@ def _padded(counts: dict[Group, Tensor], sizes: Tensor, options: FixedSizeOption
 
 def _spread(values: Tensor, counts: Tensor) -> Tensor:
     """Repeats each graph's value for each of its rows: `[M, P]` to `[M, N]`."""
-    return torch.repeat_interleave(values.reshape(-1), counts.reshape(-1)).view(len(counts), -1)
+    return repeated(values.reshape(-1), counts.reshape(-1)).view(len(counts), -1)
 
 
 def _steps(
@@ -299,7 +299,6 @@ class Collator:
         self._followed = [
             group for group in [*schema.groups, GRAPHS] if group[0] == NODE or group in followed
         ]
-        self._no_steps = torch.zeros(options.num_graphs, dtype=torch.long)
         self._empty = self._make_empty()
 
     def collate(self, table: GraphTable, graphs: Tensor) -> Batch:
@@ -312,58 +311,67 @@ class Collator:
         What can be worked out for all of them at once, is.
         """
         layout = lay_out(table, batches, self.options, self._followed)
-        gathers = [target.gather(column, layout) for target, column in zip(self._targets, table.columns)]
-        offsets = {position: offset.numpy() for position, offset in layout.offsets.items()}
-        begins: dict[tuple[Group, int], Sequence[Tensor]] = {}
-        for field in self.schema.fields:
-            if (field.group, field.rows) not in begins:
-                begins[field.group, field.rows] = (layout.ptr[field.group] * field.rows).unbind(0)
-        ptr = [begins[field.group, field.rows] for field in self.schema.fields]
-        steps = [self._steps_of(layout, position) for position in range(len(self._targets))]
-        structure = self._structure(layout)
+        fills = [
+            (target.store, target.name, target.filler(column, layout, position))
+            for position, (target, column) in enumerate(zip(self._targets, table.columns))
+        ]
+        slices, steps = self._slices(layout), self._steps(layout)
+        structure = [(*key, values) for key, values in self._structure(layout).items()]
         for at in range(len(batches)):
             batch = copy.copy(self._empty)
             # The attributes of a store lie in this dictionary; the store itself takes ten times as long.
             values = {store._key: store._mapping for store in batch.stores}
-            slices: dict[Any, Any] = {}
-            moved: dict[Any, Any] = {}
-            for position, target in enumerate(self._targets):
-                key, name = target.store, target.name
-                offset = offsets[position][at] if position in offsets else None
-                values[key][name] = target.fill(gathers[position], at, offset)
-                # PyG keeps the slices of the global store at the top.
-                (slices if key is None else slices.setdefault(key, {}))[name] = ptr[position][at]
-                (moved if key is None else moved.setdefault(key, {}))[name] = steps[position][at]
-            for (key, name), each in structure.items():
-                values[key][name] = each[at].clone()
+            for key, name, fill in fills:
+                values[key][name] = fill(at)
+            for key, name, each in structure:
+                values[key][name] = torch.from_numpy(each[at].copy())
             for store in batch.stores if self.schema.stating_num_nodes else ():
                 if store._key in self.schema.stating_num_nodes:
                     store._num_nodes = store.ptr.diff().tolist()
-            vars(batch).update(_slice_dict=slices, _inc_dict=moved)
+            own = vars(batch)
+            own["_slice_dict"], own["_inc_dict"] = self._nested(slices, at), self._nested(steps, at)
             yield batch
 
-    def _steps_of(self, layout: Layout, position: int) -> Sequence[Tensor]:
-        """What is added to the values of each graph, shaped as PyG subtracts it again."""
-        steps = layout.steps.get(position)
-        if steps is None:
-            return [self._no_steps] * len(layout.num_real[GRAPHS])
-        return (steps if steps.dim() == 2 else steps.transpose(1, 2).unsqueeze(-1)).unbind(0)
+    def _slices(self, layout: Layout) -> list[Sequence[Tensor]]:
+        """For each field and batch, where the entries of each graph begin, `[P + 1]`."""
+        begins: dict[tuple[Group, int], Sequence[Tensor]] = {}
+        for field in self.schema.fields:
+            if (field.group, field.rows) not in begins:
+                begins[field.group, field.rows] = (layout.ptr[field.group] * field.rows).unbind(0)
+        return [begins[field.group, field.rows] for field in self.schema.fields]
 
-    def _structure(self, layout: Layout) -> dict[Key, Sequence[Tensor]]:
-        """Which graph each row belongs to, and which nodes, edges and graphs are real."""
-        values: dict[Key, Sequence[Tensor]] = {}
+    def _steps(self, layout: Layout) -> list[Sequence[Tensor]]:
+        """For each field and batch, what is added to the values of each graph, as PyG subtracts it again."""
+        none = [torch.zeros(self.options.num_graphs, dtype=torch.long)] * len(layout.num_real[GRAPHS])
+        each = [none] * len(self._targets)
+        for position, steps in layout.steps.items():
+            each[position] = (steps if steps.dim() == 2 else steps.transpose(1, 2).unsqueeze(-1)).unbind(0)
+        return each
+
+    def _nested(self, each: list[Sequence[Tensor]], batch: int) -> dict[Any, Any]:
+        """The values of one batch as PyG keeps them, by store and field, the global store at the top."""
+        nested: dict[Any, Any] = {}
+        for target, values in zip(self._targets, each):
+            own = nested if target.store is None else nested.setdefault(target.store, {})
+            own[target.name] = values[batch]
+        return nested
+
+    def _structure(self, layout: Layout) -> dict[Key, np.ndarray]:
+        """Which graph each row belongs to, and which nodes, edges and graphs are real, for all batches."""
+        values: dict[Key, np.ndarray] = {}
         for key in self.schema.node_types:
-            values[key, "batch"] = layout.graph_of[NODE, key].unbind(0)
-            values[key, "ptr"] = layout.ptr[NODE, key].unbind(0)
+            values[key, "batch"] = layout.graph_of[NODE, key].numpy()
+            values[key, "ptr"] = layout.ptr[NODE, key].numpy()
         if self._add_pad_masks:
             for group, num_real in layout.num_real.items():
-                numbers = torch.arange(self.options.budget(group))
-                values[group[1], MASKS[group[0]]] = (numbers < torch.tensor(num_real).unsqueeze(1)).unbind(0)
+                values[group[1], MASKS[group[0]]] = (
+                    np.arange(self.options.budget(group)) < np.array(num_real)[:, None]
+                )
         for field in self.schema.fields:
             if field.name in self._follow_batch:
-                graph_of = layout.graph_of[field.group].repeat_interleave(field.rows, dim=1)
-                values[field.store, f"{field.name}_batch"] = graph_of.unbind(0)
-                values[field.store, f"{field.name}_ptr"] = (layout.ptr[field.group] * field.rows).unbind(0)
+                graph_of = layout.graph_of[field.group].numpy().repeat(field.rows, axis=1)
+                values[field.store, f"{field.name}_batch"] = graph_of
+                values[field.store, f"{field.name}_ptr"] = layout.ptr[field.group].numpy() * field.rows
         return values
 
     def _made_names(self) -> dict[StoreKey, list[str]]:
@@ -412,20 +420,12 @@ def _order(name: str) -> tuple[int, str]:
     return (_FIRST_KEYS.index(name) if name in _FIRST_KEYS else len(_FIRST_KEYS)), name
 
 
-class _Gather(NamedTuple):
-    """From where one attribute of several batches comes."""
-
-    column: Any  # all values, as NumPy's: its gathers of short rows are twice as fast
-    rows: Any  # of all batches, one after another, [R]
-    bounds: list[int]  # where the rows of each batch begin, [M + 1]
-
-
 class _Target:
     """Where one attribute goes in every batch; what is the same for all batches is worked out once."""
 
     def __init__(self, field: Field, schema: Schema, options: FixedSizeOptions) -> None:
         self.store, self.name = field.store, field.name
-        self._field, self._dim = field, field.dim
+        self._field = field
         self._length = options.budget(field.group) * field.rows
         self._shape = field.padded_shape(self._length)
         # Numbers of nodes are padded with the first node of the padding graph.
@@ -455,51 +455,46 @@ class _Target:
         positions[:, 0] = options.pad_positions * torch.arange(first, first + self._length)
         return positions.view(self._bits).numpy()
 
-    def gather(self, column: Column, layout: Layout) -> _Gather:
-        """What the attribute's values in each batch are gathered from."""
-        field = self._field
+    def filler(self, column: Column, layout: Layout, position: int) -> Callable[[int], Any]:
+        """What gives the values in each batch: the real ones and then padding, in memory of their own."""
+        field, dim, shape, dtype = self._field, self._field.dim, self._shape, self._dtype
         rows = graph_rows(field, layout.rows[field.group])
         bounds = [0, *np.cumsum([number * field.rows for number in layout.num_real[field.group]]).tolist()]
-        if field.dtype is None:
-            return _Gather(column, rows.tolist(), bounds)
+        if dtype is None:
+            numbers, padding = rows.tolist(), [self._pad_object] * self._length
+            return lambda at: (
+                [column[row] for row in numbers[bounds[at] : bounds[at + 1]]]
+                + padding[bounds[at + 1] - bounds[at] :]
+            )
         if isinstance(column, Picked):
             column, rows = column.column, column.rows[rows]
-        return _Gather(column.view(self._bits).numpy(), rows.numpy(), bounds)
+        # NumPy's gathers of short rows are twice as fast as torch's. Every row is there, so that clipping
+        # changes nothing; it saves a buffer.
+        source, rows = column.view(self._bits).numpy(), rows.numpy()
+        is_plain, constant, positions = self._bits == field.dtype, self._padding, self._positions
+        before = (slice(None),) * dim
+        offsets = layout.offsets[position].numpy() if position in layout.offsets else None
+        if offsets is not None and offsets.ndim == 2:
+            along = [length if axis == dim else 1 for axis, length in enumerate(shape)]
+            offsets = offsets.reshape(len(offsets), *along)
 
-    def fill(self, gather: _Gather, batch: int, offsets: np.ndarray | None) -> Any:
-        """The values of one batch, the real ones and then padding, in memory of their own."""
-        first, last = gather.bounds[batch], gather.bounds[batch + 1]
-        column, rows, number = gather.column, gather.rows[first:last], last - first
-        if self._dtype is None:
-            return [column[row] for row in rows] + [self._pad_object] * (self._length - number)
-        filled = np.empty(self._shape, self._dtype)
-        if self._dim == 0:
-            real, padding = filled[:number], filled[number:]
-            # Every row is there, so that clipping changes nothing; it saves NumPy a buffer.
-            column.take(rows, 0, real, "clip")
-        else:
-            before = (slice(None),) * self._dim
-            real, padding = filled[(*before, slice(number))], filled[(*before, slice(number, None))]
-            if filled.ndim == 2:
-                # Row by row, there is memory to take into.
-                for side, out in zip(column, real):
-                    side.take(rows, 0, out, "clip")
+        def fill(at: int) -> Tensor:
+            first, last = bounds[at], bounds[at + 1]
+            number, filled = last - first, np.empty(shape, dtype)
+            if offsets is not None:
+                filled[...] = offsets[at]
+                real = filled[(*before, slice(number))]
+                real += source.take(rows[first:last], dim, None, "clip")
+            elif dim == 0:
+                source.take(rows[first:last], 0, filled[:number], "clip")
+                filled[number:] = constant if positions is None else positions[number:]
             else:
-                real[...] = column.take(rows, self._dim)
-        if offsets is not None:
-            padding[...] = 0
-            filled += _along(offsets, self._dim, filled)
-        else:
-            padding[...] = self._padding if self._positions is None else self._positions[number:]
-        values = torch.from_numpy(filled)
-        return values if self._bits == self._field.dtype else values.view(self._field.dtype)
+                filled[(*before, slice(number))] = source.take(rows[first:last], dim, None, "clip")
+                filled[(*before, slice(number, None))] = constant
+            values = torch.from_numpy(filled)
+            return values if is_plain else values.view(field.dtype)
 
-
-def _along(offsets: np.ndarray, dim: int, values: np.ndarray) -> np.ndarray:
-    """Offsets `[N]` or `[2, N]`, shaped to be added to values that lie along a dimension."""
-    if offsets.ndim == 2 or dim == values.ndim - 1:
-        return offsets.astype(values.dtype, copy=False)
-    return offsets.reshape([-1 if at == dim else 1 for at in range(values.ndim)]).astype(values.dtype)
+        return fill
 
 
 # -- combined batches ----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import IterableDataset, Subset
@@ -123,17 +124,6 @@ def _cat_dim(sample: Data, name: str, value: Tensor, store: BaseStorage) -> int 
     return dim % value.dim()
 
 
-def _count_of(store: BaseStorage, level: str) -> int:
-    """The number of nodes or edges in a store."""
-    count = store.num_nodes if level == NODE else store.num_edges
-    if count is None:
-        raise ValueError(
-            f"The number of nodes of {store._key!r} is unknown: none of its attributes {list(store.keys())} "
-            "tells it. Set 'num_nodes' on the graph."
-        )
-    return int(count)
-
-
 def _stores_of(sample: Data, level: str) -> dict[StoreKey, BaseStorage]:
     """The stores that hold nodes or edges, by their key."""
     stores = sample.node_stores if level == NODE else sample.edge_stores
@@ -144,11 +134,17 @@ def _stores_of(sample: Data, level: str) -> dict[StoreKey, BaseStorage]:
 
 def counts_of(sample: Data) -> dict[Group, int]:
     """The number of nodes and edges of each type of one graph or batch."""
-    return {
-        (level, key): _count_of(store, level)
-        for level in (NODE, EDGE)
-        for key, store in _stores_of(sample, level).items()
-    }
+    counts = {}
+    for level in (NODE, EDGE):
+        for key, store in _stores_of(sample, level).items():
+            count = store.num_nodes if level == NODE else store.num_edges
+            if count is None:
+                raise ValueError(
+                    f"The number of nodes of {key or 'a graph'!r} is unknown: none of its attributes "
+                    f"{list(store.keys())} tells it. Set 'num_nodes' on the graph."
+                )
+            counts[level, key] = int(count)
+    return counts
 
 
 class SchemaBuilder:
@@ -408,7 +404,7 @@ class GraphTable(NamedTuple):
             rows = spans(self.starts[field.group], counts)
             for side, group in enumerate(end_points(field.store)):
                 ends = column[side].index_select(0, rows)
-                wrong = (ends < 0) | (ends >= torch.repeat_interleave(self.counts[group], counts))
+                wrong = (ends < 0) | (ends >= repeated(self.counts[group], counts))
                 if wrong.any():
                     edge = int(wrong.nonzero()[0])
                     graph = int(torch.searchsorted(counts.cumsum(0), edge, right=True))
@@ -429,7 +425,8 @@ class GraphTable(NamedTuple):
         """
         ids = torch.arange(len(samples)) if ids is None else ids
         _check_types(samples, schema, ids)
-        counts = {group: torch.tensor([_count(s, group) for s in samples]) for group in schema.groups}
+        sizes = [counts_of(sample) for sample in samples]
+        counts = {group: torch.tensor([size.get(group, 0) for size in sizes]) for group in schema.groups}
         starts = {group: count.cumsum(0) - count for group, count in counts.items()}
         columns = [_concatenate(field, samples, counts, ids) for field in schema.fields]
         places = torch.arange(len(samples))
@@ -438,8 +435,13 @@ class GraphTable(NamedTuple):
 
 def spans(starts: Tensor, counts: Tensor) -> Tensor:
     """The rows `start, start + 1, …` of each graph, one after another."""
-    ends = counts.cumsum(0)
-    return torch.repeat_interleave(starts - ends + counts, counts) + torch.arange(int(counts.sum()))
+    rows = repeated(starts - counts.cumsum(0) + counts, counts)
+    return rows.add_(torch.arange(len(rows)))
+
+
+def repeated(values: Tensor, counts: Tensor) -> Tensor:
+    """Each value as many times as its count says; NumPy takes a third of torch's time for it."""
+    return torch.from_numpy(np.repeat(values.numpy(), counts.numpy()))
 
 
 def graph_rows(field: Field, places: Tensor) -> Tensor:
@@ -463,17 +465,8 @@ def _check_types(samples: Sequence[Data], schema: Schema, ids: Tensor) -> None:
             )
 
 
-def _count(sample: Data, group: Group) -> int:
-    level, key = group
-    store = _stores_of(sample, level).get(key)
-    return 0 if store is None else _count_of(store, level)
-
-
 def _store(sample: Data, key: StoreKey) -> BaseStorage | None:
-    for store in sample.stores:
-        if store._key == key:
-            return store
-    return None
+    return next((store for store in sample.stores if store._key == key), None)
 
 
 def _concatenate(field: Field, samples: Sequence[Data], counts: dict[Group, Tensor], ids: Tensor) -> Column:

@@ -8,7 +8,6 @@ import logging
 import warnings
 import weakref
 import zlib
-from functools import partial
 from typing import Any, Callable, Iterator, Sequence
 
 import torch
@@ -20,12 +19,21 @@ from torch_geometric.data import Batch, Data
 from .._backend import poptorch
 from .collating import Collator, combine_batches, fits, num_mini_batches
 from .graphs import GraphTable, Group, Schema, check_dataset, kind_of, read_graphs
-from .options import FixedSizeOptions, FixedSizeStrategy, OverSizeStrategy, nearest
+from .options import (
+    FixedSizeOptions,
+    FixedSizeStrategy,
+    OverSizeStrategy,
+    check_options,
+    list_of_names,
+    nearest,
+    whole_number,
+)
 from .planning import Budgets, Plan, combined, pack, pad_to_max, share, stream_pack, without_misfits
 from .trimming import Trimmed, nothing_trimmed, take_report, trim_table, with_report
 
-# This many mini-batches are worked out at once: enough to spread the overhead of doing so.
-_CHUNK = 96
+# So many nodes and edges are worked out at once: enough to spread the overhead of doing so over many
+# mini-batches, and few enough to stay in the processor's caches.
+_ROWS_AT_ONCE = 300_000
 
 # Without a plan that needs all sizes, so many graphs are looked at for their attributes.
 _LOOKED_AT = 1000
@@ -44,6 +52,8 @@ class BatchSource(Dataset):
     Args:
         dataset: The graphs.
     """
+
+    at_once = 1  # How many mini-batches to ask for together, where that saves time.
 
     def __init__(self, dataset: Sequence[Any]) -> None:
         self.graphs = dataset
@@ -80,8 +90,7 @@ class PlannedLoader(poptorch.DataLoader):
 
     Args:
         source: Makes the batches.
-        make_plan: Plans an epoch for the graphs in a given order.
-        check_batches: Makes a plan of mini-batches that were given.
+        graphs_per_batch: Graphs in a mini-batch, unless a loader plans otherwise.
         any_order: Whether the number of batches is the same for any order, so that no order has to be drawn
             to tell it.
         shuffle: A new order every epoch.
@@ -99,9 +108,8 @@ class PlannedLoader(poptorch.DataLoader):
     def __init__(
         self,
         source: BatchSource,
-        make_plan: Callable[[Tensor], Plan],
+        graphs_per_batch: int,
         *,
-        check_batches: Callable[[Plan], Plan] | None = None,
         any_order: bool = False,
         shuffle: bool = False,
         drop_last: bool = False,
@@ -113,18 +121,26 @@ class PlannedLoader(poptorch.DataLoader):
         **kwargs: Any,
     ) -> None:
         self._check_arguments(shuffle, sampler, batch_sampler, kwargs)
+        whole_number("batch_size", graphs_per_batch, least=1)
         options = poptorch.Options() if options is None else options
+        if not isinstance(options, poptorch.Options):
+            raise TypeError(f"options should be a poptorch.Options (got {type(options).__name__}).")
+        if not isinstance(generator, (torch.Generator, type(None))):
+            raise TypeError(
+                f"generator should be a torch.Generator (got {type(generator).__name__}), such as "
+                f"torch.Generator().manual_seed({generator!r})."
+            )
         # PopTorch's loader keeps them only if it puts batches together itself.
         self._options = options
         self._source, self._generator = source, generator
         processes = (options.Distributed.processId, options.Distributed.numProcesses)
         if processes[1] > 1 and shuffle and generator is None:
             self._generator = _shared_generator(options)
-        self._make_plan, self._check_batches = make_plan, check_batches
+        self._graphs_per_batch, self._drop_last = graphs_per_batch, drop_last
         self._shuffle, self._given_order, self._given_batches = shuffle, sampler, batch_sampler
         same_sizes = None
-        if any_order and batch_sampler is None:
-            same_sizes = make_plan(torch.arange(len(source if sampler is None else sampler)))
+        if any_order and batch_sampler is None and (sampler is None or hasattr(sampler, "__len__")):
+            same_sizes = self._make_plan(torch.arange(len(source if sampler is None else sampler)))
         self._epochs = _Epochs(
             self._draw_plan,
             same_sizes,
@@ -157,11 +173,13 @@ class PlannedLoader(poptorch.DataLoader):
             )
         if batch_sampler is not None and (shuffle or sampler is not None):
             raise ValueError("batch_sampler decides about all batches: leave out shuffle and sampler.")
-        if batch_sampler is not None and getattr(batch_sampler, "__next__", None) is not None:
-            raise TypeError(
-                "batch_sampler should give the positions of the graphs of each batch, anew in every epoch "
-                f"(got {type(batch_sampler).__name__}). Make a list of it."
-            )
+        for name, given in (("batch_sampler", batch_sampler), ("sampler", sampler)):
+            if hasattr(given, "__next__"):
+                of_batch = " of each batch" if name == "batch_sampler" else ""
+                raise TypeError(
+                    f"{name} should give the positions of the graphs{of_batch}, anew in every epoch (got "
+                    f"{type(given).__name__}). Make a list of it."
+                )
         if sampler is not None and shuffle:
             raise ValueError("A sampler decides about the order: leave out shuffle (got shuffle=True).")
         known = set()
@@ -181,11 +199,18 @@ class PlannedLoader(poptorch.DataLoader):
             batches = [_positions(batch, num_graphs, "batch_sampler") for batch in self._given_batches]
             if not batches:
                 raise ValueError("batch_sampler gives no batches: at least one is needed.")
-            plan = Plan(torch.cat(batches), [len(batch) for batch in batches])
-            return plan if self._check_batches is None else self._check_batches(plan)
+            return self._check_batches(Plan(torch.cat(batches), [len(batch) for batch in batches]))
         if self._given_order is not None:
             return self._make_plan(_positions(list(self._given_order), num_graphs, "sampler"))
         return self._make_plan(_drawn_order(num_graphs, self._shuffle, self._generator))
+
+    def _make_plan(self, order: Tensor) -> Plan:
+        """The mini-batches of an epoch for the graphs in a given order."""
+        return pad_to_max(order, self._graphs_per_batch, self._drop_last)
+
+    def _check_batches(self, plan: Plan) -> Plan:
+        """The mini-batches of an epoch where a sampler has given them."""
+        return plan
 
     def __iter__(self) -> Iterator[Any]:
         # Torch draws a seed each time that it starts workers, but not for workers that persist. One draw for
@@ -203,7 +228,7 @@ class PlannedLoader(poptorch.DataLoader):
 
     def _made_here(self, items: Iterator[list[Any]], run: _Run) -> Iterator[Any]:
         """The batches of an epoch, made some at a time."""
-        at_once = max(_CHUNK // self._epochs.num_mini_batches, 1)
+        at_once = max(self._source.at_once // self._epochs.num_mini_batches, 1)
         while True:
             chunk = [item for _, item in zip(range(at_once), items)]
             if not chunk:
@@ -211,6 +236,13 @@ class PlannedLoader(poptorch.DataLoader):
             batches = self._source.mini_batches([request for item in chunk for request in item])
             for item in chunk:
                 yield self._source.join([next(batches) for _ in item])
+
+    def _counting(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """The batches, while what was trimmed from them is summed up."""
+        self.trimmed = Trimmed()
+        for batch in batches:
+            self.trimmed += take_report(batch)
+            yield batch
 
     @property
     def skipped(self) -> int:
@@ -255,17 +287,19 @@ def _positions(given: Any, num_graphs: int, argument: str) -> Tensor:
         positions = torch.empty(0)
     is_whole = not (positions.is_floating_point() or positions.is_complex() or positions.dtype == torch.bool)
     if positions.dim() != 1 or len(positions) == 0 or not is_whole:
-        got = repr(given) if len(repr(given)) <= 60 else f"{repr(given)[:57]}..."
-        of_batch = (
-            " of the graphs of each batch, at least one" if argument == "batch_sampler" else " of graphs"
-        )
-        raise ValueError(f"{argument} should give positions{of_batch} (got {got}).")
+        graphs = "the graphs of each batch, at least one" if argument == "batch_sampler" else "graphs"
+        raise ValueError(f"{argument} should give positions of {graphs} (got {shortened(given)}).")
     if int(positions.min()) < 0 or int(positions.max()) >= num_graphs:
         raise IndexError(
             f"{argument} should give positions between 0 and {num_graphs - 1} (got values from "
             f"{int(positions.min())} to {int(positions.max())})."
         )
     return positions.long()
+
+
+def shortened(value: Any) -> str:
+    """A value as a message shows it."""
+    return repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:57]}..."
 
 
 class _Run:
@@ -396,7 +430,8 @@ class FixedSizeDataLoader(PlannedLoader):
         drop_last: bool = False,
         **kwargs: Any,
     ) -> None:
-        check_options(fixed_size_options, may_be_none=True)
+        if fixed_size_options is not None:
+            check_options(fixed_size_options)
         if fixed_size_options is not None and batch_size not in (None, fixed_size_options.num_graphs):
             raise ValueError(
                 f"batch_size={batch_size} does not match "
@@ -411,7 +446,11 @@ class FixedSizeDataLoader(PlannedLoader):
             or self.over_size_strategy == OverSizeStrategy.Skip
         )
         all_sizes = plans_by_size or fixed_size_options is None
-        graphs = read_graphs(dataset, exclude_keys or (), sample_limit=None if all_sizes else _LOOKED_AT)
+        excluded, followed = (
+            list_of_names(name, names)
+            for name, names in (("exclude_keys", exclude_keys), ("follow_batch", follow_batch))
+        )
+        graphs = read_graphs(dataset, excluded, sample_limit=None if all_sizes else _LOOKED_AT)
         schema, counts, table = graphs
         if table is not None:
             table.check_edges()
@@ -426,14 +465,12 @@ class FixedSizeDataLoader(PlannedLoader):
             fixed_size_options = copy.copy(fixed_size_options).to_hetero(schema.node_types, schema.edge_types)
         self.fixed_size_options = fixed_size_options
         tell_left_out(schema, fixed_size_options)
-        collator = Collator(schema, fixed_size_options, add_pad_masks, follow_batch)
+        collator = Collator(schema, fixed_size_options, add_pad_masks, followed)
+        self._counts, self._thorough = counts, not shuffle and kwargs.get("sampler") is None
         known = counts if all_sizes else None
-        source = _FixedSizeSource(dataset, table, known, collator, self.over_size_strategy)
-        plan = _Planner(self, counts, drop_last, thorough=not shuffle and kwargs.get("sampler") is None)
         super().__init__(
-            source,
-            plan,
-            check_batches=plan.of_given_batches,
+            _FixedSizeSource(dataset, table, known, collator, self.over_size_strategy),
+            fixed_size_options.num_graphs - 1,
             any_order=not plans_by_size,
             shuffle=shuffle,
             options=options,
@@ -441,22 +478,42 @@ class FixedSizeDataLoader(PlannedLoader):
             **kwargs,
         )
 
+    def _make_plan(self, order: Tensor) -> Plan:
+        strategy, over_size, num_graphs = self.fixed_size_strategy, self.over_size_strategy, len(order)
+        packs = strategy != FixedSizeStrategy.PadToMax
+        if not packs and over_size != OverSizeStrategy.Skip:
+            return super()._make_plan(order)
+        budgets = Budgets.of(self._counts, self.fixed_size_options, keep_edge=packs)
+        if over_size == OverSizeStrategy.Error:
+            budgets.check()
+        elif over_size == OverSizeStrategy.Skip:
+            order = order[~budgets.too_large()[order]]
+        else:
+            budgets = budgets.clipped()
+        self._check_any(len(order), num_graphs)
+        if strategy == FixedSizeStrategy.StreamPack:
+            plan = stream_pack(order, budgets)
+        elif strategy == FixedSizeStrategy.Pack:
+            plan = pack(order, budgets, self._thorough)
+        else:
+            plan = without_misfits(super()._make_plan(order), budgets)
+        return plan._replace(skipped=plan.skipped + num_graphs - len(order))
+
+    def _check_batches(self, plan: Plan) -> Plan:
+        if self.over_size_strategy != OverSizeStrategy.Skip:
+            return plan
+        fitting = without_misfits(plan, Budgets.of(self._counts, self.fixed_size_options, keep_edge=False))
+        self._check_any(len(fitting.graphs), len(plan.graphs))
+        return fitting
+
+    def _check_any(self, num_fitting: int, num_graphs: int) -> None:
+        if num_fitting == 0:
+            raise ValueError(
+                f"All {num_graphs} graphs would be skipped: none of them fits into {self.fixed_size_options}."
+            )
+
     def __iter__(self) -> Iterator[Batch]:
         return self._counting(super().__iter__()) if self.over_size_strategy.trims else super().__iter__()
-
-    def _counting(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        self.trimmed = Trimmed()
-        for batch in batches:
-            self.trimmed += take_report(batch)
-            yield batch
-
-
-def check_options(options: Any, may_be_none: bool = False) -> None:
-    """Raises unless these are a `FixedSizeOptions`."""
-    if not isinstance(options, FixedSizeOptions) and not (may_be_none and options is None):
-        raise TypeError(
-            f"'fixed_size_options' needs to be a FixedSizeOptions (got {type(options).__name__})."
-        )
 
 
 def tell_left_out(schema: Schema, options: FixedSizeOptions) -> None:
@@ -474,52 +531,6 @@ def tell_left_out(schema: Schema, options: FixedSizeOptions) -> None:
         )
 
 
-class _Planner:
-    """Plans an epoch of a loader for graphs in a given order."""
-
-    def __init__(
-        self, loader: FixedSizeDataLoader, counts: dict[Group, Tensor], drop_last: bool, thorough: bool
-    ) -> None:
-        self._options, self._strategy = loader.fixed_size_options, loader.fixed_size_strategy
-        self._over_size, self._drop_last, self._thorough = loader.over_size_strategy, drop_last, thorough
-        self._counts = counts
-
-    def __call__(self, order: Tensor) -> Plan:
-        if self._strategy == FixedSizeStrategy.PadToMax and self._over_size != OverSizeStrategy.Skip:
-            return pad_to_max(order, self._options.num_graphs - 1, self._drop_last)
-        packs = self._strategy != FixedSizeStrategy.PadToMax
-        budgets = Budgets.of(self._counts, self._options, keep_edge=packs)
-        num_graphs = len(order)
-        if self._over_size == OverSizeStrategy.Error:
-            budgets.check()
-        elif self._over_size == OverSizeStrategy.Skip:
-            order = order[~budgets.too_large()[order]]
-        else:
-            budgets = budgets.clipped()
-        self._check_any(len(order), num_graphs)
-        if self._strategy == FixedSizeStrategy.StreamPack:
-            plan = stream_pack(order, budgets)
-        elif self._strategy == FixedSizeStrategy.Pack:
-            plan = pack(order, budgets, self._thorough)
-        else:
-            plan = without_misfits(pad_to_max(order, budgets.num_graphs, self._drop_last), budgets)
-        return plan._replace(skipped=plan.skipped + num_graphs - len(order))
-
-    def of_given_batches(self, plan: Plan) -> Plan:
-        """The same mini-batches, without graphs that do not fit if those are to be skipped."""
-        if self._over_size != OverSizeStrategy.Skip:
-            return plan
-        fitting = without_misfits(plan, Budgets.of(self._counts, self._options, keep_edge=False))
-        self._check_any(len(fitting.graphs), len(plan.graphs))
-        return fitting
-
-    def _check_any(self, num_fitting: int, num_graphs: int) -> None:
-        if num_fitting == 0:
-            raise ValueError(
-                f"All {num_graphs} graphs would be skipped: none of them fits into {self._options}."
-            )
-
-
 class _FixedSizeSource(BatchSource):
     """Makes fixed-size batches, by gathers from a table of all graphs or, without one, graph by graph."""
 
@@ -534,6 +545,8 @@ class _FixedSizeSource(BatchSource):
         super().__init__(dataset)
         self._table = None if table is None else table.only(collator.schema)
         self.counts, self._collator, self._over_size = counts, collator, over_size
+        num_rows = collator.options.total_num_nodes + collator.options.total_num_edges
+        self.at_once = max(_ROWS_AT_ONCE // num_rows, 1)
 
     def mini_batches(self, requests: list[Tensor]) -> Iterator[Batch]:
         """The fixed-size batches of graphs at some positions."""
@@ -617,13 +630,10 @@ class DataLoader(PlannedLoader):
         drop_last: bool = False,
         **kwargs: Any,
     ) -> None:
-        if batch_size < 1:
-            raise ValueError(f"batch_size should be at least 1 (got {batch_size}).")
         check_dataset(dataset)
-        source = _OrdinarySource(dataset, follow_batch, exclude_keys)
         super().__init__(
-            source,
-            partial(pad_to_max, graphs_per_batch=batch_size, drop_last=drop_last),
+            _OrdinarySource(dataset, follow_batch, exclude_keys),
+            batch_size,
             any_order=True,
             shuffle=shuffle,
             options=options,
@@ -637,7 +647,8 @@ class _OrdinarySource(BatchSource):
 
     def __init__(self, dataset: Sequence[Data], follow_batch: Any, exclude_keys: Any) -> None:
         super().__init__(dataset)
-        self._follow_batch, self._exclude_keys = follow_batch, exclude_keys
+        self._follow_batch = list_of_names("follow_batch", follow_batch)
+        self._exclude_keys = list_of_names("exclude_keys", exclude_keys)
 
     def mini_batch(self, request: Tensor) -> Batch:
         """One batch as PyG makes it."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 import math
 from enum import Enum
-from numbers import Integral, Real
+from numbers import Integral, Number, Real
 from typing import Any, Dict, Iterable, Union
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.typing import EdgeType, NodeType
 
 from .graphs import EDGE, GRAPH, GRAPHS, NODE, Field, Group, counts_of, read_graphs
@@ -140,6 +141,11 @@ class FixedSizeOptions:
         self.edge_pad_value = 0.0 if edge_pad_value is None else edge_pad_value
         self.graph_pad_value = 0.0 if graph_pad_value is None else graph_pad_value
         self.pad_graph_defaults = {} if pad_graph_defaults is None else pad_graph_defaults
+        if not isinstance(self.pad_graph_defaults, dict):
+            raise TypeError(
+                "pad_graph_defaults should be a dictionary with a value for each attribute (got "
+                f"{pad_graph_defaults!r})."
+            )
         self._explanation = ""
 
     def is_hetero(self) -> bool:
@@ -201,10 +207,17 @@ class FixedSizeOptions:
         reserved = {NODE: self.num_reserved_nodes, EDGE: int(keep_edge), GRAPH: 1}
         return max(self.budget(group) - reserved[group[0]], 0)
 
+    def lack_of_room(self, group: Group, needed: int) -> str:
+        """What a message says where there is no room for so many: how much there is, and what to raise."""
+        name, budget, room = f"num_{group[0]}s", self.budget(group), self.room(group)
+        return f"{name}={budget} leaves room for {room}. Raise {name} to at least {needed + budget - room}"
+
     def pad_value(self, field: Field) -> float:
         """The padding value of an attribute; raises if its dtype cannot hold that."""
         level, dtype = field.level, field.dtype
         value = {NODE: self.node_pad_value, EDGE: self.edge_pad_value, GRAPH: self.graph_pad_value}[level]
+        if not isinstance(value, Number):
+            raise TypeError(f"{level}_pad_value should be a number (got {value!r}).")
         if dtype is None or dtype == torch.bool:
             return value
         if dtype.is_floating_point or dtype.is_complex:
@@ -269,6 +282,11 @@ class FixedSizeOptions:
         while num_looked_at < sample_limit and epochs_without_news < _EPOCHS_WITHOUT_NEWS:
             num_known = len(seen)
             for batch in loader:
+                if not isinstance(batch, (Data, HeteroData)):
+                    raise TypeError(
+                        "A loader of graphs should yield Data or HeteroData objects, or batches of them (got "
+                        f"{type(batch).__name__})."
+                    )
                 counts = {**counts_of(batch), GRAPHS: getattr(batch, "num_graphs", 1) or 1}
                 seen.add(tuple(counts.items()))
                 for group, count in counts.items():
@@ -366,6 +384,14 @@ def _is_finite(value: Any) -> bool:
     return isinstance(value, Real) and math.isfinite(value)
 
 
+def check_options(options: Any) -> None:
+    """Raises unless these are a `FixedSizeOptions`."""
+    if not isinstance(options, FixedSizeOptions):
+        raise TypeError(
+            f"'fixed_size_options' needs to be a FixedSizeOptions (got {type(options).__name__})."
+        )
+
+
 def _counts(name: str, value: Any, least: int) -> Any:
     if isinstance(value, dict):
         return {key: _count(f"{name}[{key!r}]", count, least) for key, count in value.items()}
@@ -373,21 +399,33 @@ def _counts(name: str, value: Any, least: int) -> Any:
 
 
 def _count(name: str, value: Any, least: int) -> int:
-    whole = isinstance(value, Integral) or (_is_finite(value) and value == int(value))
-    if isinstance(value, bool) or not whole or value < least:
-        hints = {
-            2: " (one real and one padding node)",
-            3: " (one real and, with pad_positions, two padding nodes)",
-        }
-        hint = hints.get(least, "")
-        raise ValueError(f"{name} should be a whole number of at least {least}{hint} (got {value!r}).")
-    return int(value)
+    hints = {
+        2: " (one real and one padding node)",
+        3: " (one real and, with pad_positions, two padding nodes)",
+    }
+    if _is_finite(value) and not isinstance(value, bool) and value == int(value):
+        value = int(value)
+    return whole_number(name, value, least, hints.get(least, ""))
 
 
 def _num_graphs(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 2:
-        raise ValueError(
-            f"{name} should be at least 2, one real graph and one padding graph that fills the batch up to "
-            f"its fixed size (got {value!r})."
-        )
+    one_of_each = ", one real graph and one padding graph that fills the batch up to its fixed size"
+    return whole_number(name, value, 2, one_of_each)
+
+
+def whole_number(name: str, value: Any, least: int, why: str = "") -> int:
+    """The value of an argument as an `int`; raises unless it is a whole number and large enough."""
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_whole or value < least:
+        kind = "" if is_whole else "a whole number of "
+        raise ValueError(f"{name} should be {kind}at least {least}{why} (got {value!r}).")
     return int(value)
+
+
+def list_of_names(argument: str, names: Any) -> list[str]:
+    """The names of attributes that an argument gives, none if it is None."""
+    if isinstance(names, str):
+        raise TypeError(
+            f"{argument} should be a list of names (got {names!r}). Write {argument}=[{names!r}]."
+        )
+    return list(names or ())

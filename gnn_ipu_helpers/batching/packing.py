@@ -67,17 +67,16 @@ def _fewest(sizes: np.ndarray, room: int) -> int:
     """The bound for one budget: graphs of sizes `[G]` and the room of a pack."""
     if room <= 0 or not sizes.any():
         return 1
-    sizes = np.sort(sizes)
-    total = np.concatenate([[0], np.cumsum(sizes)])
+    of_size = np.bincount(sizes, minlength=room + 1)
+    # How many graphs are at most that large, and what they take together.
+    number, total = of_size.cumsum(), (of_size * np.arange(len(of_size))).cumsum()
     # Leave out graphs smaller than a threshold. Those that leave no room for the others stay alone, and those
     # larger than half a pack are in different packs, so that the others have to share the room beside them.
-    threshold = np.unique(np.append(sizes[2 * sizes <= room], 0))
-    small = np.searchsorted(sizes, threshold)
-    half = np.searchsorted(sizes, room // 2, side="right")
-    alone = np.searchsorted(sizes, room - threshold, side="right")
-    apart = alone - half
-    too_much = total[alone] - total[small] - apart * room
-    bound = len(sizes) - alone + apart + np.maximum(-(-too_much // room), 0)
+    threshold = np.arange(room // 2 + 1)
+    smaller = np.append(0, total[: room // 2])
+    apart = number[room - threshold] - number[room // 2]
+    too_much = total[room - threshold] - smaller - apart * room
+    bound = len(sizes) - number[room // 2] + np.maximum(-(-too_much // room), 0)
     return max(int(bound.max()), 1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -50,9 +51,10 @@ def partition(
         raise TypeError(f"'partition' needs one homogeneous 'Data' (got '{type(data).__name__}').")
     if data.edge_index is None:
         raise ValueError("The graph has no 'edge_index' to partition. Give it one, of shape [2, num_edges].")
-    if not 1 <= num_parts <= data.num_nodes:
+    if not isinstance(num_parts, Integral) or not 1 <= num_parts <= data.num_nodes:
         raise ValueError(
-            f"'num_parts' needs to lie between 1 and the number of nodes, {data.num_nodes} (got {num_parts})."
+            f"'num_parts' needs to be a whole number between 1 and the number of nodes, {data.num_nodes} "
+            f"(got {num_parts})."
         )
     check_range(data.edge_index, data.num_nodes, "A node in 'edge_index'")
     if save_dir is not None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils.data import Sampler
 
 from .graphs import EDGE, NODE, Group, kind_of, read_graphs
-from .options import FixedSizeOptions, OverSizeStrategy
+from .options import FixedSizeOptions, OverSizeStrategy, whole_number
 from .packing import assign_packs
 
 
@@ -144,8 +144,10 @@ def pack(order: Tensor, budgets: Budgets, thorough: bool = False) -> Plan:
     each = torch.ones(len(order), 1, dtype=torch.long)
     sizes = torch.cat([budgets.sizes[order], each], dim=1).numpy()
     room = np.append(budgets.room.numpy(), budgets.num_graphs)
-    packs = torch.from_numpy(assign_packs(sizes, room, thorough))
-    return Plan(order[packs.argsort(stable=True)], packs.bincount().tolist())
+    packs = assign_packs(sizes, room, thorough)
+    # Short numbers are sorted in a tenth of the time.
+    by_pack = packs.astype(np.min_scalar_type(packs.max())).argsort(kind="stable")
+    return Plan(order[by_pack], np.bincount(packs).tolist())
 
 
 def combined(plan: Plan, num_mini_batches: int, drop_last: bool, num_processes: int = 1) -> Plan:
@@ -297,13 +299,11 @@ def _limits(counts: dict[Group, Tensor], limits: dict[str, Limit], num_graphs: i
         else:
             each = {} if limit is None else {(level, None): (sum(known.values()), limit)}
         for group, (size, most) in each.items():
-            if most < 1:
-                raise ValueError(f"num_{level}s should be at least 1 (got {most}).")
             groups.append(group)
             sizes.append(size)
-            room.append(int(most))
+            room.append(whole_number(f"num_{level}s", most, least=1))
     total = len(next(iter(counts.values())))
-    if num_graphs is not None and num_graphs < 1:
-        raise ValueError(f"num_graphs should be at least 1 (got {num_graphs}).")
+    if num_graphs is not None:
+        whole_number("num_graphs", num_graphs, least=1)
     table = torch.stack(sizes, dim=1) if sizes else torch.zeros(total, 0, dtype=torch.long)
     return Budgets(groups, table, torch.tensor(room, dtype=torch.long), num_graphs or total)

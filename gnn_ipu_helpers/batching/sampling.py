@@ -368,6 +368,10 @@ def _in_edges(key: EdgeType, store: Any, num_nodes: dict[str, int]) -> _InEdges:
 def _fan_outs(
     num_neighbors: FanOuts, edge_types: list[EdgeType], is_hetero: bool
 ) -> dict[EdgeType, list[int]]:
+    if not isinstance(num_neighbors, (NumNeighbors, Sequence, dict, np.ndarray, torch.Tensor)):
+        raise TypeError(
+            f"'num_neighbors' needs a list, with a number for every hop (got {num_neighbors!r}): [10, 10]."
+        )
     if not isinstance(num_neighbors, NumNeighbors):
         num_neighbors = NumNeighbors(num_neighbors)
     if is_hetero:

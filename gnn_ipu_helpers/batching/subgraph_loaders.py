@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import inspect
 import warnings
-from functools import partial
 from typing import Any, Iterator, NamedTuple, Sequence
 
 import torch
@@ -32,11 +31,10 @@ from .graphs import (
     kind_of,
     spans,
 )
-from .loaders import BatchSource, PlannedLoader, check_options, tell_left_out
-from .options import FixedSizeOptions, OverSizeStrategy
-from .planning import pad_to_max
+from .loaders import BatchSource, PlannedLoader, shortened, tell_left_out
+from .options import FixedSizeOptions, OverSizeStrategy, check_options, list_of_names, whole_number
 from .sampling import FanOuts, VectorisedNeighborSampler, check_range
-from .trimming import Trimmed, nothing_trimmed, take_report, trim_table, with_report
+from .trimming import Trimmed, trim_table, with_report
 
 # Arguments of NeighborLoader that say how to sample; all others are for the loader around it.
 _SAMPLING_ARGUMENTS = set(inspect.signature(NeighborLoader.__init__).parameters) - {
@@ -121,32 +119,21 @@ class SubgraphSource(BatchSource):
         """One fixed-size batch, or None if it is to be skipped."""
         items, options = request.items.tolist(), self.collator.options
         sample = self.sample(items, request.seed)
-        table = self.table(sample, request.number)
-        whole = torch.tensor([0])
-        if fits(table, whole, options):
-            trimmed = nothing_trimmed(table, whole)
-        elif self.over_size == OverSizeStrategy.Skip:
+        table, whole = self.table(sample, request.number), torch.tensor([0])
+        if self.over_size == OverSizeStrategy.Skip and not fits(table, whole, options):
             return None
-        else:
-            protected = self.num_protected_nodes(len(items))
-            table, trimmed = trim_table(table, options, self.over_size, protected)
-            self._check_fit(table)
+        protected = self.num_protected_nodes(len(items))
+        table, trimmed = trim_table(table, options, self.over_size, protected)
+        for group, counts in table.counts.items():
+            if int(counts) > options.room(group):
+                raise ValueError(
+                    f"Subgraph {request.number} of the epoch, with {int(counts)} {kind_of(group)} does not "
+                    f"fit: {options.lack_of_room(group, int(counts))}, take fewer {self.contents}, or choose "
+                    "another over_size_strategy: OverSizeStrategy.TrimNodesAndEdges cuts subgraphs down, "
+                    "Skip leaves them out."
+                )
         batch = self.collator.collate(table, whole)
         return with_report(self.finish(batch, sample), trimmed)
-
-    def _check_fit(self, table: GraphTable) -> None:
-        """Raises if the subgraph does not fit, after trimming as far as that is allowed."""
-        for group, counts in table.counts.items():
-            count, room = int(counts[0]), self.collator.options.room(group)
-            if count > room:
-                name, budget = f"num_{group[0]}s", self.collator.options.budget(group)
-                raise ValueError(
-                    f"Subgraph {int(table.ids[0])} of the epoch, with {count} {kind_of(group)} does not fit: "
-                    f"{name}={budget} leaves room for {room}. Raise {name} to at least "
-                    f"{count + budget - room}, take fewer {self.contents}, or choose another "
-                    "over_size_strategy: OverSizeStrategy.TrimNodesAndEdges cuts subgraphs down, Skip leaves "
-                    "them out."
-                )
 
 
 class FixedSizeSubgraphLoader(PlannedLoader):
@@ -178,20 +165,18 @@ class FixedSizeSubgraphLoader(PlannedLoader):
         generator: torch.Generator | None = None,
         **kwargs: Any,
     ) -> None:
-        if batch_size < 1:
-            raise ValueError(f"batch_size should be at least 1 (got {batch_size}).")
         self.fixed_size_options = fixed_size_options
         self.over_size_strategy = OverSizeStrategy(over_size_strategy)
         self.trimmed = Trimmed()
         self._skipped = 0
         self._num_mini_batches = num_mini_batches(options)
-        schema = source.schema.without(exclude_keys or ())
+        schema = source.schema.without(list_of_names("exclude_keys", exclude_keys))
         tell_left_out(schema, fixed_size_options)
         source.collator = Collator(schema, fixed_size_options, add_pad_masks)
         source.over_size = self.over_size_strategy
         super().__init__(
             source,
-            partial(pad_to_max, graphs_per_batch=batch_size, drop_last=drop_last),
+            batch_size,
             options=options,
             drop_last=drop_last,
             generator=generator,
@@ -205,11 +190,11 @@ class FixedSizeSubgraphLoader(PlannedLoader):
         return self._skipped
 
     def __iter__(self) -> Iterator[Batch]:
-        return self._counting(super().__iter__())
+        return self._counting(self._complete(super().__iter__()))
 
-    def _counting(self, batches: Iterator[Batch | _Incomplete]) -> Iterator[Batch]:
-        self.trimmed, self._skipped = Trimmed(), 0
-        waiting: list[Batch] = []
+    def _complete(self, batches: Iterator[Batch | _Incomplete]) -> Iterator[Batch]:
+        """Combined batches, made up anew where some of their mini-batches are skipped."""
+        self._skipped, waiting = 0, []
         for batch in batches:
             if isinstance(batch, _Incomplete):
                 self._skipped += batch.num_skipped
@@ -218,7 +203,6 @@ class FixedSizeSubgraphLoader(PlannedLoader):
                     continue
                 batch = combine_batches(waiting[: self._num_mini_batches])
                 waiting = waiting[self._num_mini_batches :]
-            self.trimmed += take_report(batch)
             yield batch
         if self._skipped:
             others = ""
@@ -344,6 +328,7 @@ class FixedSizeNeighborLoader(FixedSizeSubgraphLoader):
                 "A fixed-size batch holds one subgraph around all its seeds: 'disjoint' cannot be True. Use "
                 "'neighbor_loader' for a subgraph of each seed."
             )
+        whole_number("batch_size", batch_size, least=1)
         sampling = {name: kwargs.pop(name) for name in _SAMPLING_ARGUMENTS if name in kwargs}
         samples = neighbor_loader(data, num_neighbors, input_nodes, batch_size=batch_size, **sampling)
         with torch.random.fork_rng(devices=[]):
@@ -428,12 +413,10 @@ class _Neighbourhoods(SubgraphSource):
     def check_room(self, options: FixedSizeOptions) -> None:
         """Raises unless all seeds of a mini-batch fit."""
         group = (NODE, self._seed_type)
-        room, budget = options.room(group), options.budget(group)
-        if room < self._batch_size:
+        if options.room(group) < self._batch_size:
             raise ValueError(
-                f"batch_size={self._batch_size} seeds do not fit a batch: num_nodes={budget} leaves room for "
-                f"{room} beside padding. Raise num_nodes to at least {self._batch_size + budget - room}, or "
-                "take a smaller batch_size."
+                f"batch_size={self._batch_size} seeds do not fit a batch: "
+                f"{options.lack_of_room(group, self._batch_size)}, or take a smaller batch_size."
             )
 
     def finish(self, batch: Batch, sample: Data | HeteroData) -> Batch:
@@ -556,18 +539,21 @@ def _check_input_nodes(data: Data | HeteroData, input_nodes: Any) -> None:
         )
     if nodes is None:
         return
+    given = nodes
     if not isinstance(nodes, Tensor):
-        nodes = _as_index_tensor(nodes)
+        try:
+            nodes = torch.as_tensor(nodes)
+        except (TypeError, ValueError, RuntimeError):
+            nodes = torch.empty(1)
+        nodes = nodes.long() if nodes.numel() == 0 else nodes
     if nodes.dtype == torch.bool and nodes.shape != (num_nodes,):
         raise ValueError(
             f"A mask as 'input_nodes' needs one entry for each of the {num_nodes} nodes{where} (got shape "
             f"{list(nodes.shape)})."
         )
     if nodes.dtype not in (torch.bool, torch.int64, torch.int32) or nodes.dim() != 1:
-        raise TypeError(
-            f"'input_nodes' needs to be a mask or node indices in one dimension (got {nodes.dtype} of shape "
-            f"{list(nodes.shape)})."
-        )
+        got = f"{nodes.dtype} of shape {list(nodes.shape)}" if nodes is given else shortened(given)
+        raise TypeError(f"'input_nodes' needs to be a mask or node indices in one dimension (got {got}).")
     if nodes.numel() == 0 or (nodes.dtype == torch.bool and not bool(nodes.any())):
         raise ValueError(f"'input_nodes' selects no node{where}: nothing to sample. Select at least one.")
     if nodes.dtype != torch.bool:
@@ -579,23 +565,9 @@ def _split_hetero_input(data: HeteroData, input_nodes: Any) -> tuple[str, Any]:
     if not isinstance(pair, (tuple, list)) or len(pair) != 2 or pair[0] not in data.node_types:
         raise ValueError(
             "'input_nodes' of a heterogeneous graph needs to be a node type or (type, indices or mask), with "
-            f"a type out of {data.node_types} (got {_short(input_nodes)})."
+            f"a type out of {data.node_types} (got {shortened(input_nodes)})."
         )
     return pair[0], pair[1]
-
-
-def _as_index_tensor(nodes: Any) -> Tensor:
-    try:
-        return torch.tensor(nodes, dtype=torch.long)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(
-            f"'input_nodes' needs to be a mask or node indices in one dimension (got {_short(nodes)})."
-        ) from error
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 # -- clusters ------------------------------------------------------------------------------------------------

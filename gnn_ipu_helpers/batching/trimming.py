@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from .graphs import EDGE, GRAPH, NODE, GraphTable, Group, Schema, end_points, infer_schema, kind_of, spans
-from .options import FixedSizeOptions, OverSizeStrategy
+from .options import FixedSizeOptions, OverSizeStrategy, check_options
 
 
 class Trimmed(NamedTuple):
@@ -66,7 +66,8 @@ def trim(
     Returns:
         The graph that is left, and what was dropped.
     """
-    schema = schema or infer_schema([sample])
+    check_options(options)
+    strategy, schema = OverSizeStrategy(strategy), schema or infer_schema([sample])
     if isinstance(num_protected_nodes, int):
         num_protected_nodes = {None: num_protected_nodes}
     table = GraphTable.of_samples([sample], schema)
@@ -230,9 +231,8 @@ def _keep_nodes(
         others = ", and what attributes of the graphs refer to" if group in named else ""
         raise ValueError(
             f"Trimming cannot make the batch fit: of its {len(keep)} {kind_of(group)}, {num_staying} have to "
-            f"stay (one of each graph, and the seeds{others}), but num_nodes={options.budget(group)} leaves "
-            f"room for {options.room(group)}. Raise num_nodes to at least "
-            f"{num_staying + options.num_reserved_nodes} or make smaller batches."
+            f"stay (one of each graph, and the seeds{others}), but "
+            f"{options.lack_of_room(group, num_staying)} or make smaller batches."
         )
     keep[_choose(candidates, excess, generator)] = False
     return keep

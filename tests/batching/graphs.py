@@ -41,7 +41,7 @@ def graph(num_nodes, num_edges, seed=0, **attributes):
         "edge-flag 2": lambda: torch.rand(num_edges, 1, generator=random) < 0.5,
         "none": lambda: torch.randn(1, 0, generator=random),
     }
-    edge_index = torch.randint(num_nodes, (2, num_edges), generator=random)
+    edge_index = torch.randint(max(num_nodes, 1), (2, num_edges), generator=random)
     data = Data(edge_index=edge_index, num_nodes=num_nodes)
     for name in attributes.get("names", ("x", "edge_attr", "y_graph")):
         value = makers[name]()

@@ -20,7 +20,7 @@ from gnn_ipu_helpers import (
     OverSizeStrategy,
     partition,
 )
-from gnn_ipu_helpers.batching import trim
+from gnn_ipu_helpers.batching import PackSampler, collate_fixed_size, trim
 
 from .graphs import InMemory, graph, hetero_graph
 
@@ -435,3 +435,94 @@ def test_a_heterogeneous_graph_with_an_index_of_its_own_is_trimmed():
     for name in ("edge_index", "other_index"):
         assert (store[name][0] < 3).all()
         assert torch.equal(left["a"].x[store[name][0]], left["b"].x[store[name][1]])
+
+
+# -- arguments of another kind -------------------------------------------------------------------------------
+
+ROOMY = FixedSizeOptions(40, 80, 3)
+
+
+def of_graphs(**kwargs):
+    return list(FixedSizeDataLoader([graph(3, 4, seed) for seed in range(4)], **kwargs))
+
+
+def of_neighbours(num_neighbors=(2,), **kwargs):
+    data = graph(9, 20, names=("x", "y_node"))
+    return list(FixedSizeNeighborLoader(data, num_neighbors, fixed_size_options=ROOMY, **kwargs))
+
+
+WRONG_KINDS = {
+    "a name instead of names": (
+        lambda: of_graphs(exclude_keys="edge_attr"),
+        r"exclude_keys should be a list of names .*Write exclude_keys=\['edge_attr'\]",
+    ),
+    "a name to follow": (lambda: of_graphs(follow_batch="x"), r"Write follow_batch=\['x'\]"),
+    "a name for neighbours": (lambda: of_neighbours(exclude_keys="x"), r"Write exclude_keys=\['x'\]"),
+    "a name for the ordinary loader": (
+        lambda: DataLoader([graph(3, 4)], exclude_keys="x"),
+        r"Write exclude_keys=\['x'\]",
+    ),
+    "defaults without values": (
+        lambda: FixedSizeOptions(9, 9, pad_graph_defaults=["name"]),
+        r"pad_graph_defaults should be a dictionary .*got \['name'\]",
+    ),
+    "a padding value that is no number": (
+        lambda: of_graphs(fixed_size_options=FixedSizeOptions(40, 80, 3, node_pad_value="0")),
+        r"node_pad_value should be a number \(got '0'\)",
+    ),
+    "a seed instead of a generator": (
+        lambda: of_graphs(shuffle=True, generator=5),
+        r"generator should be a torch.Generator \(got int\).*manual_seed\(5\)",
+    ),
+    "an iterator as sampler": (lambda: of_graphs(sampler=iter([0, 1])), "sampler .*anew in every epoch"),
+    "other options": (lambda: of_graphs(options={}), r"options should be a poptorch.Options \(got dict\)"),
+    "part of a graph in a batch": (
+        lambda: DataLoader([graph(3, 4)], 2.5),
+        r"batch_size should be a whole number of at least 1 \(got 2.5\)",
+    ),
+    "part of a seed in a batch": (lambda: of_neighbours(batch_size=2.5), "whole number of at least 1"),
+    "one number of neighbours": (
+        lambda: of_neighbours(3),
+        r"'num_neighbors' needs a list, with a number for every hop \(got 3\)",
+    ),
+    "part of a node as seed": (lambda: of_neighbours(input_nodes=[0.5]), r"node indices .*got \[0.5\]"),
+    "part of a cluster": (lambda: partition(graph(9, 20), 2.5), r"between 1 and .* 9 \(got 2.5\)"),
+    "a name of a strategy": (
+        lambda: trim(graph(9, 20), FixedSizeOptions(5, 5), "TrimNode"),
+        "not a valid OverSizeStrategy. Did you mean 'TrimNodes'",
+    ),
+    "no options to collate": (
+        lambda: collate_fixed_size([graph(3, 4)], None),
+        r"'fixed_size_options' needs to be a FixedSizeOptions \(got NoneType\)",
+    ),
+    "batches of something else": (
+        lambda: FixedSizeOptions.from_loader([1, 2]),
+        r"A loader of graphs should yield Data or HeteroData .*got int",
+    ),
+    "part of a node as limit": (
+        lambda: PackSampler([graph(3, 4)], num_nodes=10.5),
+        r"num_nodes should be a whole number of at least 1 \(got 10.5\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_KINDS)
+def test_arguments_of_another_kind_are_refused_in_a_sentence(case):
+    call, message = WRONG_KINDS[case]
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()
+
+
+def test_a_sampler_may_have_no_length():
+    class Every(torch.utils.data.Sampler):
+        def __init__(self):
+            pass
+
+        def __iter__(self):
+            return iter([2, 0, 1])
+
+    numbered = [graph(3, 4, seed) for seed in range(3)]
+    for number, data in enumerate(numbered):
+        data.number = torch.tensor([number])
+    loader = FixedSizeDataLoader(numbered, 3, sampler=Every())
+    assert [batch.number[batch.graphs_mask].tolist() for batch in loader] == [[2, 0], [1]]
