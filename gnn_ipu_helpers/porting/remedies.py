@@ -14,12 +14,11 @@ from typing import Callable, Iterable, NamedTuple, Sequence
 import torch
 import torch_geometric.nn
 
-from .findings import Finding, Place
-from .graphs import Layer, Origin
+from .findings import Finding, Place, from_summary, is_library, is_own, is_pyg, locate, relevant
 from .internals import stack_of_failure
 from .losses import is_loss_function
-from .places import from_summary, is_library, is_own, is_pyg, locate, relevant, shown
-from .replacing import signature_of
+from .origins import Layer, Origin
+from .static_layers import signature_of
 
 
 class Hint(NamedTuple):
@@ -296,17 +295,9 @@ def explain(origin: Origin) -> Finding:
 def finding_at(origin: Origin, hint: Hint, operation: str, name: str | None = None) -> Finding:
     """The finding that says `hint` about `operation` at the place of `origin`; `name` fills the hint's
     `{name}`."""
+    name = name or operation
     user, cause = locate(origin.frames)
-    user = user or Place("", 0)
-    return Finding(
-        operation=operation,
-        file=shown(user.file),
-        line=user.line,
-        source=user.source,
-        reason=_filled(hint.reason, name or operation),
-        remedy=_filled(hint.remedy, name or operation),
-        cause=cause and dataclasses.replace(cause, file=shown(cause.file)),
-    )
+    return Finding.at(user, operation, _filled(hint.reason, name), _filled(hint.remedy, name), cause)
 
 
 def _filled(text: str, name: str) -> str:
