@@ -22,7 +22,7 @@ from torch import Tensor
 from .checking import Leaf
 from .findings import Finding, forward_place, parse_stack
 from .internals import example_value
-from .origins import Layer, ancestors, origin, random_state_kept
+from .origins import Layer, Origin, ancestors, origin, random_state_kept
 from .remedies import Hint, finding_at, missing_neighbours, out_of_range, padding_hint
 
 # Which rows are padding.
@@ -321,8 +321,9 @@ class _Run(torch.fx.Interpreter):
     def run_node(self, n: torch.fx.Node) -> Any:
         try:
             value = super().run_node(n)
-        except (IndexError, RuntimeError) as error:
-            if not _OUT_OF_RANGE.search(str(error)):
+        except Exception as error:
+            if not isinstance(error, (IndexError, RuntimeError)) or not _OUT_OF_RANGE.search(str(error)):
+                error.node = n
                 raise
             raise _OutOfRange(n, self.fetch_args_kwargs_from_env(n), str(error)) from None
         self.env[n] = value
@@ -487,8 +488,25 @@ def padding_warnings(
     with random_state_kept():
         try:
             return list(_Experiment(graph_module, inputs, layers, leaves, loss, padding).warnings())
-        except Exception:  # an experiment that cannot be made tells nothing
-            return []
+        except Exception as error:
+            return [_not_tried(error, padding)]
+
+
+def _not_tried(error: Exception, padding: Padding) -> Finding:
+    """The warning for an experiment that cannot be made, so that silence always means that it was."""
+    kinds = " and ".join(dict.fromkeys(rows.kind for rows in padding.rows if not bool(rows.real.all())))
+    node = getattr(error, "node", None)
+    what = (str(error).strip() or "no message").splitlines()[0]
+    reason = (
+        f"whether padding reaches real rows was tried by running the graph with other values in the padding "
+        f"rows of {kinds}, and that run failed with {type(error).__name__}: {what}"
+    )
+    remedy = (
+        "compare by yourself, gnn_ipu_helpers.porting.compare_padded(model, batch); if this line refuses "
+        "values that the real rows hold too, make it take any such value in padding rows"
+    )
+    place = Origin("", []) if node is None else origin(node)
+    return finding_at(place, Hint(reason, remedy), "padding not tried")
 
 
 class _Experiment:

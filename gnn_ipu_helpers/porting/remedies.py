@@ -230,6 +230,20 @@ BY_OPERATION = {
         "how often the loop runs depends on the data",
         "use a constant, such as a size known when the model is built, and mask the rest with torch.where",
     ),
+    "slice": Hint(
+        "where the slice begins or ends depends on the data",
+        "use a constant, such as a size known when the model is built, and mask the rest with torch.where",
+    ),
+    "sort": Hint(
+        "Python's sort compares what it sorts, and here that is tensors or holds them",
+        "sort by what is constant, such as the names: `for name in sorted(tensors)`, or give a key; sort "
+        "values with torch.sort",
+    ),
+    "packed sequence": Hint(
+        "a packed sequence has as many rows as the lengths say, which are data",
+        "run the layer over all steps, `out, _ = rnn(rows)`, and leave out the others by the mask, "
+        "torch.where(mask.unsqueeze(-1), out, 0); the last state is the row at lengths - 1, by gather",
+    ),
     "sparse": Hint(
         "a sparse tensor's number of entries is not part of its shape", "use edge_index and edge_weight"
     ),
@@ -336,6 +350,8 @@ def _statement(source: str, operation: str) -> str:
             return "assert"
         if re.match(r"for\b", source) or "range(" in source:
             return "loop"
+    if operation == "item" and re.search(r"\w\[[^]]*:", source):
+        return "slice"
     return operation
 
 
@@ -345,6 +361,7 @@ _STATEMENTS = {
     "time": r"\btime\.\w+\(|\bdatetime\b",
     "device": r"\.cuda\(|['\"]cuda",
     "file": r"\bopen\(",
+    "packed sequence": r"\bpack_(padded_)?sequence\(",
 }
 
 
@@ -529,6 +546,7 @@ _KINDS = (
     (r"[Tt]ensor\.(tolist|to_list)|tolist\(\)", "tolist"),
     (r"[Tt]ensor\.item|\.item\(\)", "item"),
     (r"numpy|NumPy", "numpy"),
+    (r"sort with non-constant", "sort"),
     (r"data-dependent expression|data dependent expression|[Dd]ynamic (shape|slicing)|SymInt", "size"),
     (r"[Ss]parse", "sparse"),
     (r"nonzero", "nonzero"),

@@ -13,6 +13,7 @@ import functools
 import hashlib
 import inspect
 import itertools
+import logging
 import threading
 import types
 from typing import Any, Callable, Iterator, NamedTuple
@@ -847,3 +848,14 @@ def print_while_tracing(*values, **options) -> None:
 
 
 static_version_of(builtins, "print")(print_while_tracing)
+
+_handle = logging.Logger.handle
+
+
+@static_version_of(logging.Logger, "handle")
+def handle_silently(self: logging.Logger, record: logging.LogRecord) -> None:
+    """While nothing is to be printed, make the text of a log entry, which reads its values, and drop it."""
+    if prints_nothing():
+        record.getMessage()
+    else:
+        _handle(self, record)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import linecache
+import re
 from typing import Any, Callable, Union
 
 import torch
 
 from .checking import named_leaves, torch_is_new_enough
 from .experiments import graph_warnings, padding_warnings, value_findings
-from .findings import Finding, StaticGraphError, forward_place
+from .findings import Finding, Place, StaticGraphError, forward_place, is_library, locate, parse_stack
 from .internals import (
     CAN_FILTER_GUARDS,
     BackendFailed,
@@ -21,7 +24,7 @@ from .internals import (
     with_own_code,
 )
 from .losses import Loss, find_loss, keep_marks_while_tracing, no_loss, on_device
-from .origins import changed_attributes, dynamic_origins, layers_of, record, replaced_layers
+from .origins import all_nodes, changed_attributes, dynamic_origins, layers_of, record, replaced_layers
 from .remedies import distinct, explain, is_known_in_library, origin_of_failure, own_failure
 from .static_layers import concerns_replacement, static_replacements
 
@@ -75,6 +78,7 @@ class StaticFunction:
         self._needs_loss = needs_loss
         self._tries_padding = tries_padding
         self._leaves: list = []
+        self._call: tuple[tuple, dict] = ((), {})
         self._is_traced = False
         self.replaced: tuple[str, ...] = ()
         self.warnings: list[Finding] = []
@@ -93,7 +97,7 @@ class StaticFunction:
     def _trace(self, args: tuple, kwargs: dict) -> Any:
         if has_uninitialised_parameters(self._function):
             raise StaticGraphError([uninitialised(self._function)])
-        self._leaves = named_leaves(self._function, args, kwargs)
+        self._leaves, self._call = named_leaves(self._function, args, kwargs), (args, kwargs)
         keep_globals_in_reach(self._function)
         with static_replacements(), tracing_settings():
             try:
@@ -103,7 +107,7 @@ class StaticFunction:
                     raise
                 raise self._translated(error, args, kwargs) from None
             finally:
-                self._leaves = []
+                self._leaves, self._call = [], ((), {})
 
     def _translated(self, error: Exception, args: tuple, kwargs: dict) -> Exception:
         """The error to raise for one met while tracing: the model's own, or what is not static."""
@@ -135,6 +139,18 @@ class StaticFunction:
         placed = [finding for finding in seen if finding.operation in operations]
         return StaticGraphError(distinct([*known, *placed])) if placed else error
 
+    def _logged_values(self, graph: torch.fx.Graph) -> list[Finding]:
+        """Values that a log entry or a warning reads: the tracer leaves such calls out, an eager run does
+        not. One is made only where the model's own files hold such calls."""
+        stacks = [parse_stack(node.meta.get("stack_trace")) for node in all_nodes(graph)]
+        files = {frame.file for stack in stacks for frame in stack if not is_library(frame.file)}
+        if not any(_LOGGING.search(line) for file in files for line in linecache.getlines(file)):
+            return []
+        _, origins, _ = record(self._function, *self._call)
+        logged = [found for found in origins if _is_logging(locate(found.frames)[0])]
+        logged = [explain(dataclasses.replace(found, operation="print")) for found in logged]
+        return distinct(dataclasses.replace(found, cause=None) for found in logged)
+
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         # Without a filter for them, conditions on the replacements hold only while these are in force.
         scope = contextlib.nullcontext() if CAN_FILTER_GUARDS else static_replacements()
@@ -155,6 +171,7 @@ class StaticFunction:
         findings = distinct(map(explain, origins))
         loss = find_loss(graph, self._function) if self._needs_loss else Loss(None)
         findings += loss.findings
+        findings = findings or self._logged_values(graph)
         if not findings:
             findings = value_findings(graph_module, example_inputs, layers, self._leaves)
         if findings:
@@ -166,6 +183,19 @@ class StaticFunction:
         compiled = compiler_of(self._backend)(graph_module, example_inputs)
         self._is_traced = True
         return compiled
+
+
+_LOGGING = re.compile(r"\blog\w*\.(debug|info|warn|warning|error|exception|critical|log)\(|\bwarn\(")
+
+
+def _is_logging(place: Place | None) -> bool:
+    """Whether a line is, or belongs to, a call that makes a log entry or a warning."""
+    if place is None or _LOGGING.search(place.source):
+        return place is not None
+    above = "".join(linecache.getlines(place.file)[max(place.line - 7, 0) : place.line - 1])
+    calls = list(_LOGGING.finditer(above))
+    rest = above[calls[-1].end() :] if calls else ")"
+    return rest.count("(") >= rest.count(")")  # still open
 
 
 def has_uninitialised_parameters(function: Callable) -> bool:
