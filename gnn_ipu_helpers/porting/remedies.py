@@ -34,6 +34,7 @@ class Hint(NamedTuple):
 
 SIZE = "the size of the result is read from the data"
 _SELECTS = "how many rows remain depends on the data, so the result has no fixed size"
+_CONSTANT = "use a constant, such as a size known when the model is built, and mask the rest with torch.where"
 _VALUE = "a tensor's value is read back into Python, which the device cannot do while its graph runs"
 
 SELF_LOOPS = Hint(
@@ -118,11 +119,7 @@ BY_FUNCTION = {
         ),
         _SAMPLING,
     ),
-    "add_self_loops": Hint(
-        "the number of nodes is read from the data",
-        "pass num_nodes=<number of nodes>, for example x.size(0), to {name}",
-        "num_nodes",
-    ),
+    "add_self_loops": _NUM_NODES._replace(reason="the number of nodes is read from the data"),
     "fps": Hint(
         "the number of points kept of each graph depends on the data",
         "call {name} with batch=None, one cloud at a time",
@@ -222,18 +219,9 @@ BY_OPERATION = {
         "an index in a tensor of no dimension is read back into Python",
         "select with a tensor of one dimension, x.index_select(0, index.view(1))",
     ),
-    "size": Hint(
-        "how large a tensor is depends on the data",
-        "use a constant, such as a size known when the model is built, and mask the rest with torch.where",
-    ),
-    "loop": Hint(
-        "how often the loop runs depends on the data",
-        "use a constant, such as a size known when the model is built, and mask the rest with torch.where",
-    ),
-    "slice": Hint(
-        "where the slice begins or ends depends on the data",
-        "use a constant, such as a size known when the model is built, and mask the rest with torch.where",
-    ),
+    "size": Hint("how large a tensor is depends on the data", _CONSTANT),
+    "loop": Hint("how often the loop runs depends on the data", _CONSTANT),
+    "slice": Hint("where the slice begins or ends depends on the data", _CONSTANT),
     "sort": Hint(
         "Python's sort compares what it sorts, and here that is tensors or holds them",
         "sort by what is constant, such as the names: `for name in sorted(tensors)`, or give a key; sort "
