@@ -98,6 +98,11 @@ class Sample:
         self.degree_histogram = torch.tensor([0, 0, 0, NUM_NODES])
         self.embeddings = torch.randn(NUM_GRAPHS, 4, CHANNELS, generator=generator)
 
+    @property
+    def triplets(self) -> torch.Tensor:
+        """The triplets of `edge_index`, as a dataset would list them."""
+        return list_triplets(self.edge_index)
+
 
 def _mlp(inputs: int = CHANNELS, outputs: int = CHANNELS) -> nn.Module:
     return nn.Sequential(nn.Linear(inputs, outputs), nn.Tanh(), nn.Linear(outputs, outputs))
@@ -418,7 +423,7 @@ POOLINGS = [
     Case(
         "PANPooling",
         note="works on the sparse matrix that PANConv returns",
-        instead="weigh all nodes by a score, as for `TopKPooling` below",
+        instead="weigh all nodes by a score",
     ),
     Case(
         "MemPooling",
@@ -512,8 +517,8 @@ _KGE = ("head", "relation", "tail")
 _MOLECULE = ("z", "pos", "batch")
 _SAMPLED = "walks or memory live on the host"
 _WALKS = "draw walks in the loader; an `Embedding` and the loss on the walks go on the device"
-_GIVEN_NEGATIVES = "draw negative edges in the loader and compute the loss in `forward`, see below"
-_TRIPLETS = "list triplets in the dataset (`pre_transform`), pad them, and write the blocks with `scatter`"
+_GIVEN_NEGATIVES = "draw negative edges in the loader and compute the loss in `forward`"
+_TRIPLETS = "list triplets in the dataset (`pre_transform`), and pass them in"
 
 
 def _basic(name: str, **kwargs) -> Case:
@@ -765,10 +770,92 @@ class SelfLoopsInTheData(SelfLoopsInside):
         self.rect.conv.add_self_loops = False
 
 
+class Directional(nn.Module):
+    """DimeNet before: it lists edges and triplets inside, with torch-sparse."""
+
+    def __init__(self):
+        super().__init__()
+        self.dimenet = pyg.DimeNetPlusPlus(C, C, 1, 4, C, C, 3, 4, cutoff=9.0)
+
+    def forward(self, z, pos, batch, edge_index=None, triplets=None):
+        return self.dimenet(z, pos, batch)
+
+
+def list_triplets(edge_index):
+    """For the dataset: the numbers [2, T] of all edges k→j and j→i with k ≠ i. A batch renumbers them as
+    edges, `__inc__`, and padding triplets join padding edges, of a length that is not zero."""
+    source, target = edge_index
+    is_path = (target.unsqueeze(1) == source.unsqueeze(0)) & (source.unsqueeze(1) != target.unsqueeze(0))
+    return is_path.nonzero().t()
+
+
+class GivenTriplets(Directional):
+    """DimeNet after: edges and triplets come with the batch, and the sum knows the number of graphs."""
+
+    def forward(self, z, pos, batch, edge_index, triplets):
+        net, (j, i), (kj, ji) = self.dimenet, edge_index, triplets
+        to_i, to_j = pos[i[ji]] - pos[j[ji]], pos[i[kj]] - pos[j[kj]]
+        distance = (pos[i] - pos[j]).square().sum(dim=-1).sqrt()
+        across = torch.linalg.vector_norm(torch.linalg.cross(to_i, to_j), dim=-1)
+        angle = torch.atan2(across, (to_i * to_j).sum(dim=-1))
+        radial, spherical = net.rbf(distance), net.sbf(distance, angle, kj)
+        x = net.emb(z, radial, i, j)
+        out = net.output_blocks[0](x, radial, i, num_nodes=z.size(0))
+        for interact, read in zip(net.interaction_blocks, net.output_blocks[1:]):
+            x = interact(x, radial, spherical, kj, ji)
+            out = out + read(x, radial, i, num_nodes=z.size(0))
+        return pyg.global_add_pool(out, batch, size=NUM_GRAPHS)
+
+
+class Fingerprint(nn.Module):
+    """AttentiveFP before: its readout counts the graphs."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = pyg.AttentiveFP(C, C, C, C, 2, 2)
+
+    def forward(self, x, edge_index, edge_attr, batch):
+        return self.net(x, edge_index, edge_attr, batch)
+
+
+class SizedFingerprint(Fingerprint):
+    """AttentiveFP after: the same steps, with a readout that knows how many graphs there are."""
+
+    def forward(self, x, edge_index, edge_attr, batch):
+        net = self.net
+        x = nn.functional.leaky_relu(net.lin1(x))
+        x = net.gru(nn.functional.elu(net.gate_conv(x, edge_index, edge_attr)), x).relu()
+        for conv, gru in zip(net.atom_convs, net.atom_grus):
+            x = gru(nn.functional.elu(conv(x, edge_index)), x).relu()
+        to_graph = torch.stack([torch.arange(x.size(0)), batch])
+        out = pyg.global_add_pool(x, batch, size=NUM_GRAPHS).relu()
+        for _ in range(net.num_timesteps):
+            out = net.mol_gru(nn.functional.elu(net.mol_conv((x, out), to_graph)), out).relu()
+        return net.lin2(out)
+
+
 # `(layer, classes to show, of which the last two are before and after, attributes of Sample to call with)`
 BEFORE_AND_AFTER = [
     ("VGAE", (Negatives, GivenNegatives), ("x", "edge_index", "other_edge_index")),
     ("SchNet", (Sized, Potential, SizedPotential), ("z", "pos", "batch")),
     ("TopKPooling", (KeepsTheBest, WeighsAll), ("x", "edge_index", "batch")),
+    (
+        "DimeNet",
+        (list_triplets, Directional, GivenTriplets),
+        ("z", "pos", "batch", "edge_index", "triplets"),
+    ),
+    ("AttentiveFP", (Fingerprint, SizedFingerprint), ("x", "edge_index", "edge_attr", "batch")),
     ("RECT_L", (SelfLoopsInside, SelfLoopsInTheData), ("x", "edge_index")),
 ]
+
+# Layers whose way out is that of another, shown there.
+AS_FOR = {
+    "TopKPooling": "SAGPooling EdgePooling ClusterPooling ASAPooling PANPooling GraphUNet",
+    "VGAE": "ARGVA",
+    "DimeNet": "DimeNetPlusPlus GNNFF",
+    "AttentiveFP": "ViSNet SGFormer",
+    "RECT_L": "Polynormer",
+}
+SHOWN_AT = {name: layer for layer, names in AS_FOR.items() for name in [layer, *names.split()]} | {
+    layer: layer for layer, *_ in BEFORE_AND_AFTER
+}

@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 
 from gnn_ipu_helpers import poptorch  # noqa: E402
 from gnn_ipu_helpers.porting import check, static_compile, static_replacements  # noqa: E402
-from tools.layer_cases import BEFORE_AND_AFTER, GROUPS, NORMALISATIONS, Case, Sample  # noqa: E402
+from tools.layer_cases import BEFORE_AND_AFTER, GROUPS, NORMALISATIONS, SHOWN_AT, Case, Sample  # noqa: E402
 
 AS_IT_IS, WITH_ARGUMENT, REPLACED, NOT_STATIC = "as it is", "with an argument", "replaced", "not static"
 STEPS, RTOL, ATOL = 4, 1e-4, 1e-5
@@ -170,7 +170,11 @@ _SECTIONS = (
         "PyG's own code is dynamic inside (or needs pyg-lib), though the result is not. While compiling, "
         "this package puts a static version of the same mathematics in its place.",
     ),
-    (NOT_STATIC, "Not static", "An IPU cannot run these as they are. Some are written out below."),
+    (
+        NOT_STATIC,
+        "Not static",
+        "An IPU cannot run these as they are. Where it says so, the code before and after is below.",
+    ),
 )
 
 
@@ -205,6 +209,11 @@ All of these are static, and `check` still warns: they take in all rows of a bat
 """
 
 
+def _shown_at(name: str) -> str:
+    """Which code before and after shows what to write."""
+    return f"; before and after as for `{SHOWN_AT[name]}` below" if name in SHOWN_AT else ""
+
+
 def _table(outcomes: list[Outcome]) -> str:
     def name(outcome: Outcome) -> str:
         is_ours = outcome.status != NOT_STATIC and outcome.name.split()[0] not in POPTORCH_GEOMETRIC
@@ -213,7 +222,7 @@ def _table(outcomes: list[Outcome]) -> str:
     if not any(outcome.remark for outcome in outcomes):
         return ", ".join(map(name, outcomes))
     if outcomes[0].status == NOT_STATIC:
-        rows = [f"| {name(outcome)} | {outcome.remark} | {outcome.instead} |" for outcome in outcomes]
+        rows = [f"| {name(o)} | {o.remark} | {o.instead}{_shown_at(o.name)} |" for o in outcomes]
         return "\n".join(["| Layer | Why | Write instead |", "|---|---|---|", *rows])
     rows = [f"| {name(outcome)} | {outcome.remark} |" for outcome in outcomes]
     return "\n".join(["| Layer | Argument |", "|---|---|", *rows])
@@ -250,8 +259,8 @@ class _OnPadded(nn.Module):
 def before_and_after() -> str:
     """Models that are not static and what to write instead, as code."""
     parts = []
-    for name, classes, _ in BEFORE_AND_AFTER:
-        code = "\n\n\n".join(inspect.getsource(model).rstrip() for model in classes)
+    for name, shown, _ in BEFORE_AND_AFTER:
+        code = "\n\n\n".join(inspect.getsource(part).rstrip() for part in shown)
         parts.append(f"### {name} — before and after\n\n```python\n{code}\n```\n")
     return "\n".join(parts)
 

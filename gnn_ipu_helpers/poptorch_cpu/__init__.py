@@ -2,8 +2,7 @@
 
 import types as _types
 
-from ..porting.device import isRunningOnIpu
-from ..porting.losses import identity_loss
+from ..porting.losses import identity_loss, isRunningOnIpu
 from . import enums, optim, options
 from .arguments import ICustomArgParser, registerCustomArgParser, registerGeometricCustomArgParsers
 from .enums import (

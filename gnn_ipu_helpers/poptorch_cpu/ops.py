@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterator, Sequence
 
 import torch
 
-from ..porting.device import is_training_on_device, isRunningOnIpu
+from ..porting.losses import is_training_on_device, isRunningOnIpu
 from .enums import MatMulSerializationMode, MultiConvPlanType, OverlapMode
 from .errors import Error, InvalidSetting, only_on_ipu, require_instance
 

@@ -8,17 +8,15 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from .checking import assert_static, check
+from .checking import assert_static, check, compare_padded, compilations
 from .findings import Finding, Place, Report, StaticGraphError
 from .norms import MaskedBatchNorm
 
 _LATER = {
-    "compare_padded": "comparing",
-    "compilations": "comparing",
     "device_memory": "memory",
     "point_clouds": "point_clouds",
     "static_compile": "tracing",
-    "static_replacements": "replacing",
+    "static_replacements": "static_layers",
 }
 
 __all__ = [

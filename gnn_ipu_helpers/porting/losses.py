@@ -10,6 +10,7 @@ training starts its backward pass there: what is done to it afterwards has no pa
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
 import inspect
 import re
@@ -18,8 +19,7 @@ from typing import Any, Callable, Iterator
 
 import torch
 
-from .findings import Finding, Place
-from .places import locate, parse_stack, shown
+from .findings import Finding, Place, locate, parse_stack
 
 _REDUCTIONS = {"sum": 0, "mean": 1, "none": 2}
 
@@ -132,6 +132,11 @@ def _descendants(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
 
 def _judge_what_follows(graph: torch.fx.Graph, loss: torch.fx.Node) -> Loss:
     """Refuse a gradient that would be dropped; warn where the loss is scaled or masked after it was made."""
+    from .internals import example_value
+
+    def is_trained(node: torch.fx.Node) -> bool:
+        return getattr(example_value(node), "requires_grad", False)
+
     reached = {loss}
     changes = []
     for node in graph.nodes:
@@ -139,9 +144,9 @@ def _judge_what_follows(graph: torch.fx.Graph, loss: torch.fx.Node) -> Loss:
             continue
         reached.add(node)
         name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-        if not _value(node, "requires_grad") or name in _HARMLESS:
+        if not is_trained(node) or name in _HARMLESS:
             continue
-        if any(_value(other, "requires_grad") for other in node.all_input_nodes if other not in reached):
+        if any(is_trained(other) for other in node.all_input_nodes if other not in reached):
             dropped = "what is added to it afterwards would be left out of training"
             return Loss(None, [_changed_afterwards(loss, node, dropped)])
         changes.append(node)
@@ -151,15 +156,6 @@ def _judge_what_follows(graph: torch.fx.Graph, loss: torch.fx.Node) -> Loss:
         return Loss(loss)
     ignored = "what is done to it afterwards, such as a mask, a weight or a division, has no part in training"
     return Loss(loss, [], [_changed_afterwards(loss, seen_outside[0], ignored)])
-
-
-def _value(node: torch.fx.Node, attribute: str) -> Any:
-    return getattr(node.meta.get("example_value"), attribute, None)
-
-
-def _finding(operation: str, place: Place | None, reason: str, remedy: str) -> Finding:
-    place = place or Place("", 0)
-    return Finding(operation, shown(place.file), place.line, place.source, reason, remedy)
 
 
 def _place(node: torch.fx.Node) -> Place | None:
@@ -175,9 +171,9 @@ def _words(node: torch.fx.Node) -> str:
 
 def no_loss(model: Callable | None) -> Finding:
     """The finding for a model that computes no loss, at the last `return` of its `forward`."""
-    return _finding(
-        "no loss",
+    return Finding.at(
         _last_return(model),
+        "no loss",
         "PopTorch's \"Couldn't find a loss in graph\": in training the device runs forward, backward and "
         "step in one go, so forward must compute the loss, by a loss function or marked by identity_loss",
         "pass the labels to forward and return the loss too, such as `return out, F.cross_entropy(out, y)`; "
@@ -187,9 +183,9 @@ def no_loss(model: Callable | None) -> Finding:
 
 
 def _several(losses: list[torch.fx.Node]) -> Finding:
-    return _finding(
-        "several losses",
+    return Finding.at(
         _place(losses[-1]),
+        "several losses",
         f"training starts from one loss, and none of these leads into another: "
         f"{' and '.join(map(_words, losses))}",
         "add them up and mark the sum, `loss = poptorch.identity_loss(first + second, reduction='none')`; "
@@ -198,9 +194,9 @@ def _several(losses: list[torch.fx.Node]) -> Finding:
 
 
 def _changed_afterwards(loss: torch.fx.Node, node: torch.fx.Node, consequence: str) -> Finding:
-    return _finding(
-        "loss changed after it was made",
+    return Finding.at(
         _place(node),
+        "loss changed after it was made",
         f"training starts from {_words(loss)}: {consequence}",
         "mark the loss that you mean, `poptorch.identity_loss(loss, reduction='none')`, after the last step "
         "of its computation",
@@ -218,3 +214,36 @@ def _last_return(model: Callable | None) -> Place | None:
     returns = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Return)]
     offset = max(returns, default=1) - 1
     return Place(inspect.getsourcefile(forward) or "", first + offset, "forward", lines[offset].strip())
+
+
+# Where a model's own code asks whether it is being compiled for training, or at all.
+
+
+_traced_for: str | None = None
+
+
+def isRunningOnIpu() -> bool:
+    """Whether this code is part of a model that is being compiled for the device: then it is True, also where
+    the device is the CPU implementation; on the host it is False.
+
+    Example:
+        >>> isRunningOnIpu()
+        False
+    """
+    return _traced_for is not None
+
+
+def is_training_on_device() -> bool:
+    """Whether a model is being compiled for training."""
+    return _traced_for == "training"
+
+
+@contextlib.contextmanager
+def on_device(training: bool) -> Iterator[None]:
+    """Around the tracing of a model."""
+    global _traced_for
+    before, _traced_for = _traced_for, "training" if training else "inference"
+    try:
+        yield
+    finally:
+        _traced_for = before

@@ -9,8 +9,7 @@ from typing import Any, Callable, Iterator, Sequence
 
 import torch
 
-from .findings import Finding
-from .places import forward_place, shown
+from .findings import Finding, forward_place
 
 _MEGABYTE = 10**6
 _limit: contextvars.ContextVar[float | None] = contextvars.ContextVar("device memory", default=None)
@@ -59,13 +58,10 @@ def memory_findings(
     needed = peak_bytes(graph_module, inputs, loss) / _MEGABYTE
     if needed <= limit:
         return []
-    place = forward_place(function)
     return [
-        Finding(
+        Finding.at(
+            forward_place(function),
             "out of memory",
-            shown(place.file),
-            place.line,
-            place.source,
             f"the tensors of this graph need {needed:,.0f} MB at one time; the device has {limit:,.0f} MB",
             "give it smaller inputs: smaller batches, or subgraphs of a large graph "
             "(`FixedSizeClusterLoader`, `FixedSizeNeighborLoader`); or make the model narrower",

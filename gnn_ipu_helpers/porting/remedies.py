@@ -14,12 +14,11 @@ from typing import Callable, Iterable, NamedTuple, Sequence
 import torch
 import torch_geometric.nn
 
-from .findings import Finding, Place
-from .graphs import Layer, Origin
+from .findings import Finding, Place, from_summary, is_library, is_own, is_pyg, locate, relevant
 from .internals import stack_of_failure
 from .losses import is_loss_function
-from .places import from_summary, is_library, is_own, is_pyg, locate, relevant, shown
-from .replacing import signature_of
+from .origins import Layer, Origin
+from .static_layers import signature_of
 
 
 class Hint(NamedTuple):
@@ -35,6 +34,7 @@ class Hint(NamedTuple):
 
 SIZE = "the size of the result is read from the data"
 _SELECTS = "how many rows remain depends on the data, so the result has no fixed size"
+_CONSTANT = "use a constant, such as a size known when the model is built, and mask the rest with torch.where"
 _VALUE = "a tensor's value is read back into Python, which the device cannot do while its graph runs"
 
 SELF_LOOPS = Hint(
@@ -119,11 +119,7 @@ BY_FUNCTION = {
         ),
         _SAMPLING,
     ),
-    "add_self_loops": Hint(
-        "the number of nodes is read from the data",
-        "pass num_nodes=<number of nodes>, for example x.size(0), to {name}",
-        "num_nodes",
-    ),
+    "add_self_loops": _NUM_NODES._replace(reason="the number of nodes is read from the data"),
     "fps": Hint(
         "the number of points kept of each graph depends on the data",
         "call {name} with batch=None, one cloud at a time",
@@ -223,13 +219,18 @@ BY_OPERATION = {
         "an index in a tensor of no dimension is read back into Python",
         "select with a tensor of one dimension, x.index_select(0, index.view(1))",
     ),
-    "size": Hint(
-        "how large a tensor is depends on the data",
-        "use a constant, such as a size known when the model is built, and mask the rest with torch.where",
+    "size": Hint("how large a tensor is depends on the data", _CONSTANT),
+    "loop": Hint("how often the loop runs depends on the data", _CONSTANT),
+    "slice": Hint("where the slice begins or ends depends on the data", _CONSTANT),
+    "sort": Hint(
+        "Python's sort compares what it sorts, and here that is tensors or holds them",
+        "sort by what is constant, such as the names: `for name in sorted(tensors)`, or give a key; sort "
+        "values with torch.sort",
     ),
-    "loop": Hint(
-        "how often the loop runs depends on the data",
-        "use a constant, such as a size known when the model is built, and mask the rest with torch.where",
+    "packed sequence": Hint(
+        "a packed sequence has as many rows as the lengths say, which are data",
+        "run the layer over all steps, `out, _ = rnn(rows)`, and leave out the others by the mask, "
+        "torch.where(mask.unsqueeze(-1), out, 0); the last state is the row at lengths - 1, by gather",
     ),
     "sparse": Hint(
         "a sparse tensor's number of entries is not part of its shape", "use edge_index and edge_weight"
@@ -296,17 +297,9 @@ def explain(origin: Origin) -> Finding:
 def finding_at(origin: Origin, hint: Hint, operation: str, name: str | None = None) -> Finding:
     """The finding that says `hint` about `operation` at the place of `origin`; `name` fills the hint's
     `{name}`."""
+    name = name or operation
     user, cause = locate(origin.frames)
-    user = user or Place("", 0)
-    return Finding(
-        operation=operation,
-        file=shown(user.file),
-        line=user.line,
-        source=user.source,
-        reason=_filled(hint.reason, name or operation),
-        remedy=_filled(hint.remedy, name or operation),
-        cause=cause and dataclasses.replace(cause, file=shown(cause.file)),
-    )
+    return Finding.at(user, operation, _filled(hint.reason, name), _filled(hint.remedy, name), cause)
 
 
 def _filled(text: str, name: str) -> str:
@@ -345,6 +338,8 @@ def _statement(source: str, operation: str) -> str:
             return "assert"
         if re.match(r"for\b", source) or "range(" in source:
             return "loop"
+    if operation == "item" and re.search(r"\w\[[^]]*:", source):
+        return "slice"
     return operation
 
 
@@ -354,6 +349,7 @@ _STATEMENTS = {
     "time": r"\btime\.\w+\(|\bdatetime\b",
     "device": r"\.cuda\(|['\"]cuda",
     "file": r"\bopen\(",
+    "packed sequence": r"\bpack_(padded_)?sequence\(",
 }
 
 
@@ -538,6 +534,7 @@ _KINDS = (
     (r"[Tt]ensor\.(tolist|to_list)|tolist\(\)", "tolist"),
     (r"[Tt]ensor\.item|\.item\(\)", "item"),
     (r"numpy|NumPy", "numpy"),
+    (r"sort with non-constant", "sort"),
     (r"data-dependent expression|data dependent expression|[Dd]ynamic (shape|slicing)|SymInt", "size"),
     (r"[Ss]parse", "sparse"),
     (r"nonzero", "nonzero"),

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
-import sys
-import types
+import dataclasses
+import linecache
+import re
 from typing import Any, Callable, Union
 
 import torch
 
-from .arguments import named_leaves
-from .checking import torch_is_new_enough
-from .device import on_device
-from .eager import record
+from .checking import named_leaves, torch_is_new_enough
 from .experiments import graph_warnings, padding_warnings, value_findings
-from .findings import Finding, Place, StaticGraphError
-from .graphs import changed_attributes, dynamic_origins, layers_of, replaced_layers
+from .findings import Finding, Place, StaticGraphError, forward_place, is_library, locate, parse_stack
 from .internals import (
     CAN_FILTER_GUARDS,
     BackendFailed,
     compiler_of,
+    keep_globals_in_reach,
     refusing_recompilation,
     tracing_settings,
     what_changed,
+    with_own_code,
 )
-from .losses import Loss, find_loss, keep_marks_while_tracing, no_loss
+from .losses import Loss, find_loss, keep_marks_while_tracing, no_loss, on_device
 from .memory import memory_findings
-from .places import forward_place, shown
+from .origins import all_nodes, changed_attributes, dynamic_origins, layers_of, record, replaced_layers
 from .remedies import distinct, explain, is_known_in_library, origin_of_failure, own_failure
-from .replacing import concerns_replacement, static_replacements
+from .static_layers import concerns_replacement, static_replacements
 
 Backend = Union[str, Callable]
 
@@ -81,11 +79,12 @@ class StaticFunction:
         self._needs_loss = needs_loss
         self._tries_padding = tries_padding
         self._leaves: list = []
+        self._call: tuple[tuple, dict] = ((), {})
         self._is_traced = False
         self.replaced: tuple[str, ...] = ()
         self.warnings: list[Finding] = []
         self._compiled = torch.compile(
-            _with_own_code(function),
+            with_own_code(function),
             fullgraph=True,
             dynamic=False,
             backend=self._inspect_and_compile,
@@ -99,8 +98,8 @@ class StaticFunction:
     def _trace(self, args: tuple, kwargs: dict) -> Any:
         if has_uninitialised_parameters(self._function):
             raise StaticGraphError([uninitialised(self._function)])
-        self._leaves = named_leaves(self._function, args, kwargs)
-        _keep_globals_in_reach(self._function)
+        self._leaves, self._call = named_leaves(self._function, args, kwargs), (args, kwargs)
+        keep_globals_in_reach(self._function)
         with static_replacements(), tracing_settings():
             try:
                 return self._compiled(*args, **kwargs)
@@ -109,7 +108,7 @@ class StaticFunction:
                     raise
                 raise self._translated(error, args, kwargs) from None
             finally:
-                self._leaves = []
+                self._leaves, self._call = [], ((), {})
 
     def _translated(self, error: Exception, args: tuple, kwargs: dict) -> Exception:
         """The error to raise for one met while tracing: the model's own, or what is not static."""
@@ -141,6 +140,18 @@ class StaticFunction:
         placed = [finding for finding in seen if finding.operation in operations]
         return StaticGraphError(distinct([*known, *placed])) if placed else error
 
+    def _logged_values(self, graph: torch.fx.Graph) -> list[Finding]:
+        """Values that a log entry or a warning reads: the tracer leaves such calls out, an eager run does
+        not. One is made only where the model's own files hold such calls."""
+        stacks = [parse_stack(node.meta.get("stack_trace")) for node in all_nodes(graph)]
+        files = {frame.file for stack in stacks for frame in stack if not is_library(frame.file)}
+        if not any(_LOGGING.search(line) for file in files for line in linecache.getlines(file)):
+            return []
+        _, origins, _ = record(self._function, *self._call)
+        logged = [found for found in origins if _is_logging(locate(found.frames)[0])]
+        logged = [explain(dataclasses.replace(found, operation="print")) for found in logged]
+        return distinct(dataclasses.replace(found, cause=None) for found in logged)
+
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         # Without a filter for them, conditions on the replacements hold only while these are in force.
         scope = contextlib.nullcontext() if CAN_FILTER_GUARDS else static_replacements()
@@ -161,6 +172,7 @@ class StaticFunction:
         findings = distinct(map(explain, origins))
         loss = find_loss(graph, self._function) if self._needs_loss else Loss(None)
         findings += loss.findings
+        findings = findings or self._logged_values(graph)
         if not findings:
             findings = memory_findings(self._function, graph_module, example_inputs, loss.node)
         if not findings:
@@ -176,6 +188,19 @@ class StaticFunction:
         return compiled
 
 
+_LOGGING = re.compile(r"\blog\w*\.(debug|info|warn|warning|error|exception|critical|log)\(|\bwarn\(")
+
+
+def _is_logging(place: Place | None) -> bool:
+    """Whether a line is, or belongs to, a call that makes a log entry or a warning."""
+    if place is None or _LOGGING.search(place.source):
+        return place is not None
+    above = "".join(linecache.getlines(place.file)[max(place.line - 7, 0) : place.line - 1])
+    calls = list(_LOGGING.finditer(above))
+    rest = above[calls[-1].end() :] if calls else ")"
+    return rest.count("(") >= rest.count(")")  # still open
+
+
 def has_uninitialised_parameters(function: Callable) -> bool:
     """Whether `function` is a module with parameters that wait for a first call."""
     if not isinstance(function, torch.nn.Module):
@@ -185,12 +210,9 @@ def has_uninitialised_parameters(function: Callable) -> bool:
 
 def uninitialised(model: torch.nn.Module) -> Finding:
     """The finding for a model with uninitialised parameters, at its `forward`."""
-    place = forward_place(model)
-    return Finding(
+    return Finding.at(
+        forward_place(model),
         "uninitialised parameters",
-        shown(place.file),
-        place.line,
-        place.source,
         "layers made with in_channels=-1 have no weights yet, and the graph needs their shapes",
         "run the model once before wrapping it, on the same inputs: `with torch.no_grad(): model(...)`, or "
         "give the number of input channels",
@@ -199,54 +221,12 @@ def uninitialised(model: torch.nn.Module) -> Finding:
 
 def no_graph(function: Callable) -> Finding:
     """The finding for a model that the tracer finds no operation in."""
-    is_module = isinstance(function, torch.nn.Module)
-    place = forward_place(function) if is_module else Place("", 0)
-    return Finding(
+    return Finding.at(
+        forward_place(function),
         "no graph",
-        shown(place.file),
-        place.line,
-        place.source,
         "the model computes nothing from its inputs and parameters: there is no graph to compile",
         "return a result that is computed from them",
     )
-
-
-def _keep_globals_in_reach(function: Callable) -> None:
-    """Makes torch find the globals of a model's code.
-
-    It looks for them in the module of that name, which may be another one by now: IPython, which widgets
-    start in a plain script, puts a `__main__` of its own in the place of the script's.
-    """
-    parts = function.modules() if isinstance(function, torch.nn.Module) else [function]
-    codes = {inspect.unwrap(getattr(type(part), "forward", part)) for part in parts}
-    lookup = getattr(torch._dynamo.symbolic_convert, "_import_module", None)  # as in torch 2.6 to 2.13
-    scopes = {id(code.__globals__): code.__globals__ for code in codes if hasattr(code, "__globals__")}
-    for names in scopes.values():
-        name = names.get("__name__", "")
-        if lookup is None or name not in sys.modules or vars(lookup(name)) is names:
-            continue
-        # Where torch has put a module of that name among these globals, it insists on that one.
-        if f"__import_{name.replace('.', '_dot_')}" not in globals():
-            _COPIES[name] = types.ModuleType(name)
-            found, sys.modules[name] = sys.modules[name], _COPIES[name]
-            lookup.cache_clear()
-            lookup(name)
-            sys.modules[name] = found
-        if lookup(name) is _COPIES.get(name):
-            vars(_COPIES[name]).update(names)
-
-
-_COPIES: dict[str, types.ModuleType] = {}
-
-
-def _with_own_code(function: Callable) -> Callable:
-    """`function` behind a code object of its own: `torch.compile` keeps its graphs with the code object,
-    and counts them, so that models of one class would otherwise share both."""
-
-    def call(*args, **kwargs):
-        return function(*args, **kwargs)
-
-    return types.FunctionType(call.__code__.replace(), call.__globals__, "call", None, call.__closure__)
 
 
 def _guard_filter() -> dict[str, Any]:
@@ -259,11 +239,9 @@ def _guard_filter() -> dict[str, Any]:
 
 
 def _second_graph(change: str) -> Finding:
-    return Finding(
-        operation="second compilation",
-        file="",
-        line=0,
-        source="",
-        reason=f"the model or an input changed after compilation: {change}",
-        remedy="keep shapes, dtypes and the model's attributes as at the first call, or compile a new one",
+    return Finding.at(
+        None,
+        "second compilation",
+        f"the model or an input changed after compilation: {change}",
+        "keep shapes, dtypes and the model's attributes as at the first call, or compile a new one",
     )

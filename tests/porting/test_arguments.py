@@ -7,7 +7,7 @@ from torch import nn
 from torch_geometric.data import Data, HeteroData
 
 from gnn_ipu_helpers.porting import check
-from gnn_ipu_helpers.porting.arguments import argument_findings, cast_down, named_leaves
+from gnn_ipu_helpers.porting.checking import argument_findings, cast_down, named_leaves
 
 from . import corpus_inputs as given
 

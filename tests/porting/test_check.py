@@ -1,5 +1,6 @@
 """What `check` promises about its report, and that it leaves everything as it was."""
 
+import logging
 import random
 import threading
 
@@ -8,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 from torch_geometric.data import Data, HeteroData
-from torch_geometric.nn import GCN, GCNConv, HeteroConv, MFConv, SAGEConv, global_mean_pool
+from torch_geometric.nn import GCN, GCNConv, HeteroConv, MFConv, SAGEConv, global_add_pool, global_mean_pool
 
 from gnn_ipu_helpers import FixedSizeDataLoader
 from gnn_ipu_helpers.porting import assert_static, check
@@ -365,3 +366,41 @@ def test_a_static_model_passes_the_assertion_and_another_reads_like_the_report()
     assert assert_static(SAGEConv(given.CHANNELS, 4).eval(), given.x, given.edge_index).ok
     with pytest.raises(AssertionError, match=r"Branching: not a static graph yet, 1 place to change"):
         assert_static(Branching().eval(), given.x)
+
+
+def test_logging_that_reads_values_is_not_done_by_the_check(caplog):
+    class Warning(nn.Module):
+        def forward(self, x):
+            logging.getLogger("model").warning("mean %.3f", x.mean())
+            return x * 2
+
+    with caplog.at_level("DEBUG"):
+        (finding,) = check(Warning().eval(), torch.ones(3, 2)).findings
+
+    assert finding.source.startswith("logging.getLogger")
+    assert "model" not in {record.name for record in caplog.records}
+
+
+def test_a_padding_experiment_that_fails_is_a_warning_with_its_line():
+    """Padding rows may hold anything, and these matrices have a root for some values only."""
+
+    class Rooted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lin = nn.Linear(4, 2)
+
+        def forward(self, data):
+            root = torch.linalg.cholesky(data.x.view(-1, 2, 2))
+            return self.lin(global_add_pool(root.flatten(1), data.batch, size=3))
+
+    data = given.padded_batch()
+    data.x = torch.eye(2).flatten().repeat(data.num_nodes, 1)
+    report = check(Rooted().eval(), data)
+    (warning,) = report.warnings
+
+    assert report.ok
+    assert warning.operation == "padding not tried"
+    assert warning.source.startswith("root = torch.linalg.cholesky")
+    assert "padding rows of nodes" in warning.reason
+    assert "positive-definite" in warning.reason
+    assert "compare_padded(model, batch)" in warning.remedy

@@ -11,11 +11,15 @@ from torch import nn
 
 from gnn_ipu_helpers.porting import check
 
-from . import corpus_accepted, corpus_more_accepted, corpus_more_refused, corpus_refused, corpus_warned
+from . import corpus_accepted, corpus_everyday, corpus_more_accepted, corpus_more_refused, corpus_refused
+from . import corpus_inputs as given
+from . import corpus_warned as warned
+from .corpus_layers_elsewhere import Gate
 
 MARK = re.compile(r"# <- (?:finding|warning)(?: of (?P<owner>\w+))?: (?P<words>.+)$")
-REFUSED = [*corpus_refused.CASES, *corpus_more_refused.CASES]
-ACCEPTED = [*corpus_accepted.CASES, *corpus_more_accepted.CASES]
+REFUSED = [*corpus_refused.CASES, *corpus_more_refused.CASES, *corpus_everyday.REFUSED]
+ACCEPTED = [*corpus_accepted.CASES, *corpus_more_accepted.CASES, *corpus_everyday.ACCEPTED]
+WARNED = [*warned.CASES, *corpus_everyday.WARNED]
 
 
 def cases(corpus):
@@ -72,7 +76,7 @@ def test_accepted_model_has_no_finding_and_no_warning(model, inputs, kwargs, tra
     assert report.warnings == [], str(report)
 
 
-@cases(corpus_warned.CASES)
+@cases(WARNED)
 def test_what_is_probably_not_meant_is_a_warning_at_its_marked_lines(model, inputs, kwargs, training):
     report = report_on(model, inputs, kwargs, training)
 
@@ -81,6 +85,22 @@ def test_what_is_probably_not_meant_is_a_warning_at_its_marked_lines(model, inpu
 
 
 def test_the_corpus_is_as_large_as_promised():
-    assert len(REFUSED) >= 100
-    assert len(ACCEPTED) >= 55
-    assert len(corpus_warned.CASES) >= 15
+    assert len(REFUSED) >= 120
+    assert len(ACCEPTED) >= 80
+    assert len(WARNED) >= 22
+
+
+def test_the_line_of_a_layer_in_another_file_is_named():
+    class Gated(nn.Module):
+        def __init__(self, keeps_all):
+            super().__init__()
+            self.gate = Gate(given.CHANNELS, keeps_all)
+
+        def forward(self, x):
+            return self.gate(x).sum(dim=0)
+
+    (finding,) = check(Gated(keeps_all=False).eval(), given.x).findings
+
+    assert finding.file.endswith("corpus_layers_elsewhere.py")
+    assert finding.source == "return x[is_open]"
+    assert check(Gated(keeps_all=True).eval(), given.x).ok

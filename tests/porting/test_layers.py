@@ -1,15 +1,17 @@
 """The page on supported layers: complete, covering what PopTorch Geometric documents, true for a sample."""
 
 import copy
+import re
 
 import pytest
 import torch
 import torch_geometric.nn as pyg
 from torch import nn
+from torch_geometric.nn.models import dimenet
 
 from gnn_ipu_helpers.porting import check, static_compile
 from tools import layers
-from tools.layer_cases import BEFORE_AND_AFTER, GROUPS
+from tools.layer_cases import BEFORE_AND_AFTER, GROUPS, SHOWN_AT, GivenTriplets, SizedFingerprint
 
 PAGE = layers.read_page(layers.PAGE.read_text())
 CASES = {case.name: case for cases in GROUPS.values() for case in cases}
@@ -85,6 +87,9 @@ def test_rows_that_are_not_static_say_what_to_write_instead():
     assert len(rows) == sum(status == layers.NOT_STATIC for status in PAGE.values())
     assert [row[0] for row in rows if not row[2].strip()] == []
     assert "Error" not in text
+    shown = dict(re.findall(r"\| `(\w+)` \|.+before and after as for `(\w+)` below", text))
+    assert shown == SHOWN_AT
+    assert {"VGAE", "SchNet", "DimeNet", "TopKPooling"} <= set(shown)
 
 
 @pytest.mark.parametrize("example", BEFORE_AND_AFTER, ids=lambda example: example[0])
@@ -96,6 +101,38 @@ def test_the_examples_before_and_after_are_what_they_say(example, is_after):
 
     assert check(model, *(getattr(sample, name) for name in call)).ok is is_after
     assert f"class {(after if is_after else before).__name__}(" in layers.PAGE.read_text()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_dimenet_with_given_triplets_computes_what_dimenet_computes(monkeypatch):
+    """PyG's own lists triplets with torch-sparse: here a loop over all pairs of edges does."""
+    sample, model = layers.Sample(), GivenTriplets().eval()
+    edges = sample.edge_index.t().tolist()
+    found = [
+        (i, j, k, first, second)
+        for first, (k, middle) in enumerate(edges)
+        for second, (j, i) in enumerate(edges)
+        if middle == j and k != i
+    ]
+    i, j, k, kj, ji = torch.tensor(found).t()
+    listed = (sample.edge_index[1], sample.edge_index[0], i, j, k, kj, ji)
+    monkeypatch.setattr(dimenet, "radius_graph", lambda *args, **kwargs: sample.edge_index)
+    monkeypatch.setattr(dimenet, "triplets", lambda *args, **kwargs: listed)
+    for block in model.dimenet.output_blocks:  # which start at zero
+        torch.nn.init.normal_(block.lin.weight)
+    expected = model.dimenet(sample.z, sample.pos, sample.batch)
+
+    given = (sample.z, sample.pos, sample.batch, sample.edge_index, sample.triplets)
+    assert expected.abs().max() > 0.01
+    torch.testing.assert_close(model(*given), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_attentive_fp_with_a_size_computes_what_attentive_fp_computes():
+    sample, model = layers.Sample(), SizedFingerprint().eval()
+    given = (sample.x, sample.edge_index, sample.edge_attr, sample.batch)
+
+    torch.testing.assert_close(model(*given), model.net(*given))
 
 
 @pytest.mark.filterwarnings("ignore")

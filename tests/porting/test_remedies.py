@@ -106,6 +106,9 @@ CALLS = [
     "AliasedSoftmax",
     "DegreeThroughItsModule",
     "RepeatsByCount",
+    "SetsWithoutSize",
+    "ScattersWithoutSize",
+    "GraphNormed",
 ]
 
 

@@ -11,8 +11,8 @@ import torch_geometric.typing
 from torch import nn
 from torch_geometric.utils import to_dense_adj
 
-from gnn_ipu_helpers.porting import check, static_layers, static_replacements  # noqa: F401
-from gnn_ipu_helpers.porting.replacing import REPLACEMENTS, digest, static_versions
+from gnn_ipu_helpers.porting import check, static_replacements
+from gnn_ipu_helpers.porting.static_layers import REPLACEMENTS, digest, static_versions
 
 from . import corpus_inputs as given
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from gnn_ipu_helpers.porting import Finding, Place, Report, StaticGraphError
-from gnn_ipu_helpers.porting.places import is_library, locate, parse_stack, shown
+from gnn_ipu_helpers.porting.findings import is_library, locate, parse_stack, shown
 
 OWN = Finding("boolean indexing", "model.py", 12, "return out[mask]", "sizes <vary>", "use torch.where(a, b)")
 INSIDE = Finding(

@@ -10,8 +10,7 @@ from gnn_ipu_helpers import poptorch
 from gnn_ipu_helpers.porting import check
 
 from . import corpus_inputs as given
-from .corpus_warned import CASES as WARNED
-from .test_corpus import ACCEPTED, REFUSED, cases
+from .test_corpus import ACCEPTED, REFUSED, WARNED, cases
 
 
 @pytest.fixture(autouse=True)

@@ -1,32 +1,30 @@
-"""Reading a traced graph: what in it only the data decide, and what it changes outside of itself."""
+"""Where a model stops being static: read off its traced graph, and seen in an eager run of a copy.
+
+A trace ends at the first operation that it cannot take; an eager run sees those behind it, too.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import dataclasses
+import random
 import re
+import sys
+import traceback
+import warnings
 from typing import Any, Callable, Iterator, Sequence
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch_geometric.data.data import BaseData
 from torch_geometric.data.storage import BaseStorage
 
-from .findings import Place
-from .internals import example_value, modules_around, mutations, symbols
-from .places import from_summary, is_library, is_own, parse_stack
-from .replacing import static_versions
-
-_ALIASES = {
-    "unique_consecutive": "unique",
-    "_unique2": "unique",
-    "unique_dim": "unique",
-    "argwhere": "nonzero",
-    "_unique_impl": "unique",
-    "_return_inverse": "unique",
-    "_return_counts": "unique",
-    "_return_output": "unique",
-}
-_OWN_MAX = re.compile(r"(?<![\w.])(max|min)\(")
-_TORCH_MAX = re.compile(r"maximum|minimum|clamp|clip")
+from .checking import with_tensors
+from .findings import Place, from_summary, is_library, is_own, parse_stack
+from .internals import example_value, is_host_check, modules_around, mutations, symbols
+from .losses import is_loss_function
+from .static_layers import printing_nothing, static_versions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +81,23 @@ def origin(node: torch.fx.Node, layers: dict[int, Layer] | None = None) -> Origi
     return Origin(_operation(node), parse_stack(node.meta.get("stack_trace")), around)
 
 
+# In the graph that a trace gives.
+
+
+_ALIASES = {
+    "unique_consecutive": "unique",
+    "_unique2": "unique",
+    "unique_dim": "unique",
+    "argwhere": "nonzero",
+    "_unique_impl": "unique",
+    "_return_inverse": "unique",
+    "_return_counts": "unique",
+    "_return_output": "unique",
+}
+_OWN_MAX = re.compile(r"(?<![\w.])(max|min)\(")
+_TORCH_MAX = re.compile(r"maximum|minimum|clamp|clip")
+
+
 def all_nodes(graph: torch.fx.Graph) -> Iterator[torch.fx.Node]:
     """The nodes of a graph and of the graphs inside it, such as that of `checkpoint`, in order."""
     for node in graph.nodes:
@@ -108,7 +123,7 @@ def dynamic_origins(graph: torch.fx.Graph, layers: dict[int, Layer]) -> Iterator
 
 def _host_operation(node: torch.fx.Node) -> str | None:
     """What a node does that needs values on the host, though the tracer found a way round it."""
-    if "_assert_async" in str(node.target):
+    if is_host_check(node):
         functions = [frame.function for frame in parse_stack(node.meta.get("stack_trace"))]
         return "print" if "print_while_tracing" in functions else "assert"
     if node.target in (torch.maximum, torch.minimum, torch.clamp):
@@ -222,3 +237,160 @@ def _label(entry: Any, layers: Sequence[Layer]) -> str:
         (layer.kind.__name__ for layer in reversed(layers) if issubclass(layer.kind, entry.owner)),
         entry.label,
     )
+
+
+# Copies to experiment on, and nothing of it left behind.
+
+
+def copied(value: Any) -> Any:
+    """A copy of `value` to experiment on, with tensors of its own whatever else cannot be copied."""
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # a tensor in the middle of a graph of gradients, an open file, a lock …
+        if isinstance(value, torch.nn.Module):
+            return _copied_module(value, {})
+        return with_tensors(_copied_tensor, value)
+
+
+def _copied_module(module: torch.nn.Module, known: dict[int, Any]) -> torch.nn.Module:
+    """A module of its own parameters, buffers and submodules; other attributes are shared if they must."""
+    if id(module) in known:
+        return known[id(module)]
+    twin = known[id(module)] = module.__class__.__new__(module.__class__)
+    for name, value in vars(module).items():
+        if name == "_modules":
+            value = {key: child and _copied_module(child, known) for key, child in value.items()}
+        elif isinstance(value, torch.Tensor):
+            value = _copied_tensor(value)
+        elif name in ("_parameters", "_buffers"):
+            for tensor in value.values():
+                known.setdefault(id(tensor), None if tensor is None else _copied_tensor(tensor))
+            value = {key: known[id(tensor)] for key, tensor in value.items()}
+        else:
+            with contextlib.suppress(Exception):
+                value = copy.deepcopy(value)
+        twin.__dict__[name] = value
+    return twin
+
+
+def _copied_tensor(tensor: torch.Tensor) -> torch.Tensor:
+    twin = tensor.detach().clone()
+    return torch.nn.Parameter(twin, tensor.requires_grad) if isinstance(tensor, torch.nn.Parameter) else twin
+
+
+@contextlib.contextmanager
+def random_state_kept() -> Iterator[None]:
+    """Leave the random state of torch, Python and NumPy as it was."""
+    numpy = sys.modules.get("numpy")
+    states = torch.get_rng_state(), random.getstate(), numpy and numpy.random.get_state()
+    try:
+        yield
+    finally:
+        torch.set_rng_state(states[0])
+        random.setstate(states[1])
+        if numpy:
+            numpy.random.set_state(states[2])
+
+
+# In an eager run.
+
+
+_READS = {
+    "__bool__": "branch",
+    "__int__": "item",
+    "__float__": "item",
+    "__index__": "item",
+    "item": "item",
+    "tolist": "tolist",
+    "numpy": "numpy",
+    "__array__": "numpy",
+    "__repr__": "print",
+    "__format__": "print",
+    "nonzero": "nonzero",
+    "argwhere": "nonzero",
+    "unique": "unique",
+    "unique_consecutive": "unique",
+    "masked_select": "masked_select",
+    "bincount": "bincount",
+    "grad": "gradient",
+    "backward": "gradient",
+    "cuda": "device",
+}
+
+
+class _Recorder(TorchFunctionMode):
+    def __init__(self, function: Callable) -> None:
+        super().__init__()
+        self.origins: list[Origin] = []
+        self.made_loss = False
+        self._layers = layers_of(function)
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        self.made_loss = self.made_loss or is_loss_function(function)
+        operation = _reading(getattr(function, "__name__", ""), args, kwargs)
+        # A packed sequence is told of where it is made; layers that take it read its sizes.
+        if operation is not None and not sys._getframe(1).f_code.co_filename.endswith("nn/modules/rnn.py"):
+            self.origins.append(Origin(operation, *self._stack()))
+        return function(*args, **kwargs)
+
+    def _stack(self) -> tuple[list, list]:
+        """The frames from the model's call on and the modules of the model among them, outermost first."""
+        frames, layers = [], []
+        for frame, line in list(traceback.walk_stack(sys._getframe(2))):
+            if frame.f_code is _run.__code__:
+                break
+            frames.append((frame, line))
+            layer = self._layers.get(id(frame.f_locals.get("self")))
+            if layer is not None and layer not in layers:
+                layers.append(layer)
+        return from_summary(traceback.StackSummary.extract(reversed(frames))), layers[::-1]
+
+
+def _reading(name: str, args: tuple, kwargs: dict) -> str | None:
+    """The kind of reading from data that a call of this name with these arguments does, or None."""
+    if name == "__getitem__":
+        return _indexing(args[1] if isinstance(args[1], tuple) else (args[1],))
+    if name in ("where", "one_hot"):
+        return name if len(args) + len(kwargs) == 1 else None
+    if name == "repeat_interleave":
+        repeats = kwargs.get("repeats", args[-1])
+        is_data = isinstance(repeats, torch.Tensor) and kwargs.get("output_size") is None
+        return "repeat_interleave" if is_data else None
+    return _READS.get(name)
+
+
+def _indexing(index: tuple) -> str | None:
+    tensors = [part for part in index if isinstance(part, torch.Tensor)]
+    if any(part.dtype == torch.bool for part in tensors):
+        return "boolean indexing"
+    if any(part.dim() == 0 for part in tensors):
+        return "scalar index"
+    bounds = [
+        bound for part in index if isinstance(part, slice) for bound in (part.start, part.stop, part.step)
+    ]
+    return "item" if any(isinstance(bound, torch.Tensor) for bound in bounds) else None
+
+
+def record(function: Callable, args: tuple, kwargs: dict) -> tuple[bool, list[Origin], Exception | None]:
+    """Whether `function(*args, **kwargs)` makes a loss, the operations in it that read from data, and the
+    exception that it raised itself, if any.
+
+    Works on copies, and leaves the random state as it was.
+    """
+    function = copied(function) if isinstance(function, torch.nn.Module) else function
+    args, kwargs = copied((args, kwargs))
+    recorder = _Recorder(function)
+    failure = None
+    with random_state_kept():
+        try:
+            _run(recorder, function, args, kwargs)
+        except Exception as error:
+            failure = error
+    return recorder.made_loss, recorder.origins, failure
+
+
+def _run(recorder: _Recorder, function: Callable, args: tuple, kwargs: dict) -> Any:
+    with torch.enable_grad(), printing_nothing(), warnings.catch_warnings(), recorder:
+        warnings.simplefilter("ignore")
+        return function(*args, **kwargs)
