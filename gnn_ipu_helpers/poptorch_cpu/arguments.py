@@ -204,9 +204,13 @@ class Call:
             name for value in by_keyword.values() for key, item in _items(value) for name in names(item, key)
         ]
 
-    def constants(self) -> dict[str, Any]:
-        """The arguments without tensors, by parameter."""
-        return {name: value for name, value in self._bound.arguments.items() if not Flat(value).tensors}
+    def arguments(self) -> dict[str, Any]:
+        """The arguments by parameter of `forward`; those of `**kwargs` by their own names."""
+        arguments = dict(self._bound.arguments)
+        for name, parameter in self._bound.signature.parameters.items():
+            if parameter.kind == inspect.Parameter.VAR_KEYWORD:
+                arguments.update(arguments.pop(name, {}))
+        return arguments
 
 
 class Signature:
@@ -215,11 +219,11 @@ class Signature:
     def __init__(self, call: Call, parts: int) -> None:
         self._structure = call.flat.structure
         self._tensors = [_describe(tensor) for tensor in call.tensors]
-        self._constants = call.constants()
+        self._arguments = {name: Flat(value).structure for name, value in call.arguments().items()}
         self._parts = parts
         self.names = call.names()
-        for name, value in self._constants.items():
-            if hasattr(value, "__array__"):
+        for name, value in call.arguments().items():
+            if hasattr(value, "__array__") and not isinstance(value, torch.Tensor):
                 raise Error(f"{name} is a {type(value).__name__}: pass a tensor, torch.as_tensor({name}).")
         for number, (name, tensor) in enumerate(zip(self.names, call.tensors)):
             _require_takeable(number, name, tensor, parts)
@@ -231,7 +235,10 @@ class Signature:
     def check(self, call: Call) -> None:
         """Raise unless `call` fits the compiled graph."""
         if call.flat.structure != self._structure:
-            raise Error(self._other_structure(call))
+            now = {name: Flat(value).structure for name, value in call.arguments().items()}
+            raise Error(
+                _difference("the call", (dict, tuple(self._arguments.items())), (dict, tuple(now.items())))
+            )
         for place, tensor in enumerate(call.tensors):
             if _describe(tensor) != self._tensors[place]:
                 raise Error(self._other_tensor(place, tensor))
@@ -243,13 +250,14 @@ class Signature:
             return _wrong_device(name, tensor)
         if tensor.dtype != dtype:
             return (
-                f"{name} is {tensor.dtype}, and the graph was compiled for {dtype}: pass {name}.to({dtype})."
+                f"Data type mismatch for {name}: expected {dtype} but got {tensor.dtype}. Pass "
+                f"{name}.to({dtype})."
             )
         if tensor.shape == shape:
             return f"{name} has the layout {tensor.layout}; pass a dense tensor."
         return (
-            f"{name} has the shape {list(tensor.shape)}, and the graph was compiled for {list(shape)}. A "
-            f"compiled graph serves one shape only. {self._loader_hint()}"
+            f"Shape mismatch for {name}: expected {shape} but got {tensor.shape}. A compiled graph serves "
+            f"one shape only. {self._loader_hint()}"
         )
 
     def _loader_hint(self) -> str:
@@ -262,27 +270,6 @@ class Signature:
         return (
             "poptorch.DataLoader(options, dataset, batch_size=..., drop_last=True) gives batches of one "
             f"size, {self._parts} mini-batch{'es' if self._parts > 1 else ''} in each."
-        )
-
-    def _other_structure(self, call: Call) -> str:
-        got = call.names()
-        extra = [name for name in got if name not in self.names]
-        missing = [name for name in self.names if name not in got]
-        constants = call.constants()
-        for name in sorted(set(constants) | set(self._constants)):
-            before, now = self._constants.get(name, "nothing"), constants.get(name, "nothing")
-            if name not in [*extra, *missing] and before is not now and before != now:
-                return (
-                    f"{name} is not a tensor, so its value {before!r} is part of the compiled graph (got "
-                    f"{now!r}). Pass a tensor for what changes from call to call, or wrap the model once "
-                    "for each value."
-                )
-        detail = [f"without {', '.join(missing)}"] if missing else []
-        detail += [f"with {', '.join(extra)}"] if extra else []
-        return (
-            "The arguments are built differently from those the graph was compiled for: called "
-            f"{' and '.join(detail) or 'with other types or in another order'}. Pass the same ones in every "
-            "call."
         )
 
     def out_of_range(self, tensors: list[torch.Tensor], error: str) -> str:
@@ -298,6 +285,42 @@ class Signature:
             f"{'; '.join(integers) or 'there is none: it is computed in forward'}. Compare them with the "
             "number of rows they choose from, such as `size=` of a pooling layer."
         )
+
+
+def _difference(name: str, was: Any, now: Any) -> str:
+    """Where two structures, as in `Flat`, differ first, and what to do about it."""
+    rest = "The graph was compiled for other arguments: pass the same in every call, or call destroy() first."
+    kinds = [value[0] if isinstance(value, tuple) else value for value in (was, now)]
+    if kinds[0] is dict and kinds[1] is dict:
+        before, after = dict(was[1]), dict(now[1])
+        for what, keys in (
+            ("Missing", before.keys() - after.keys()),
+            ("Unexpected", after.keys() - before.keys()),
+        ):
+            if keys:
+                return f"{what} arguments: {', '.join(sorted(map(str, keys)))}. In {name}: {rest}"
+        pairs = [
+            (key if name == "the call" else f"{name}[{key!r}]", before[key], after[key]) for key in before
+        ]
+    elif kinds[0] is tuple and kinds[1] is tuple:
+        if len(was[1]) != len(now[1]):
+            return (
+                f"Length mismatch for {name}: expected {len(was[1])} elements but got {len(now[1])}. {rest}"
+            )
+        pairs = [(f"{name}[{place}]", *items) for place, items in enumerate(zip(was[1], now[1]))]
+    elif isinstance(was, tuple) or isinstance(now, tuple) or torch.Tensor in (was, now):
+        pairs = []
+    else:
+        return (
+            f"Value mismatch for {name}: expected {was!r} but got {now!r}. It is not a tensor, so its value "
+            "is part of the compiled graph: pass a tensor for what changes from call to call, or wrap the "
+            "model once for each value."
+        )
+    for part, before, after in pairs:
+        if before != after:
+            return _difference(part, before, after)
+    expected, got = (kind.__name__ if isinstance(kind, type) else repr(kind) for kind in kinds)
+    return f"Type mismatch for {name}: expected {expected} but got {got}. {rest}"
 
 
 def plain(tensor: torch.Tensor, keep_double: bool) -> torch.Tensor:
@@ -322,9 +345,9 @@ def as_returned(tensor: torch.Tensor) -> torch.Tensor:
 def _refuse_backward(*args: Any, **kwargs: Any) -> None:
     raise Error(
         "backward() cannot be called explicitly on outputs of a PopTorch model. If you're using a "
-        "trainingModel, the backwards pass is performed automatically when invoking the model: leave out "
-        "loss.backward(), optimizer.step() and zero_grad(). If you're using an inferenceModel, use a "
-        "trainingModel instead."
+        "trainingModel, the backwards pass is performed automatically when invoking the model. If you're "
+        "using an inferenceModel, you should use a trainingModel instead. Leave out loss.backward(), "
+        "optimizer.step() and zero_grad()."
     )
 
 
@@ -350,8 +373,8 @@ def _require_takeable(number: int, name: str, tensor: torch.Tensor, parts: int) 
         )
     if tensor.requires_grad:
         _LOG.warning(
-            "Input tensor has requires_grad=True set: input %d, %s, will be detached, because the backward "
-            "pass does not go through inputs. Set it inside forward if you need such gradients.",
+            "Input tensor has requires_grad=True set. This tensor will be detached because backward pass via "
+            "inputs is not supported. It is input %d, %s: set it inside forward if you need such gradients.",
             number,
             name,
         )

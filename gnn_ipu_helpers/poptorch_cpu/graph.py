@@ -119,6 +119,7 @@ class Graph:
         self._output_template = rebuild(outputs, (torch.empty(0) for _ in leaves))
         result = {id(tensor): place for place, tensor in enumerate(self._last_results)}
         self._output_sources = [self._source(leaf, result, position, memory) for leaf in leaves]
+        self.num_outputs = len(leaves)
         for place, _ in self._argument_places:
             self._inputs[place] = None
 

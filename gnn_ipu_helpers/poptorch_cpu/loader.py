@@ -89,7 +89,7 @@ class DataLoader(TorchDataLoader):
             arguments.update(batch_size=size, drop_last=drop_last)
             arguments["shuffle"] = bool(shuffle) and not is_shared  # a share shuffles by itself
         self._rebatched_size = None
-        if self._mode == DataLoaderMode.AsyncRebatched:
+        if self._mode == DataLoaderMode.AsyncRebatched and batch_sampler is None:
             self._rebatched_size = _rebatch(arguments, size, rebatched_worker_size)
         elif rebatched_worker_size is not None:
             raise InvalidSetting("rebatched_worker_size is for mode=poptorch.DataLoaderMode.AsyncRebatched.")
@@ -118,7 +118,8 @@ class DataLoader(TorchDataLoader):
 
     def __len__(self) -> int:
         if self._rebatched_size is not None:
-            whole, rest = divmod(len(self.sampler), self._rebatched_size)
+            samples = self.dataset if isinstance(self.dataset, IterableDataset) else self.sampler
+            whole, rest = divmod(len(samples), self._rebatched_size)
         elif self._joins > 1:
             whole, rest = divmod(super().__len__(), self._joins)
         else:
@@ -177,8 +178,8 @@ def _refuse_beside_batch_sampler(batch_size: int | None, shuffle: bool | None, i
 
 def _rebatch(arguments: dict[str, Any], size: int | None, worker_size: int | None) -> int:
     """Let workers load `worker_size` samples at a time; returns the size they are put together to."""
-    if size is None or "batch_sampler" in arguments:
-        raise InvalidSetting("DataLoaderMode.AsyncRebatched needs a batch_size, and no batch_sampler.")
+    if size is None:
+        raise InvalidSetting("DataLoaderMode.AsyncRebatched needs a batch_size.")
     if worker_size is not None and not 1 <= worker_size <= size:
         raise InvalidSetting(
             f"rebatched_worker_size must lie in 1..{size}, the combined batch size (got {worker_size})."
