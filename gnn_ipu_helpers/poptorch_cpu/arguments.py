@@ -213,11 +213,17 @@ class Call:
         return arguments
 
 
+_COMPILED_FOR_OTHERS = (
+    "The graph was compiled for other arguments: pass the same in every call, or call destroy() first."
+)
+
+
 class Signature:
     """Shapes, types and structure of the call that a graph was compiled for, of `parts` mini-batches."""
 
     def __init__(self, call: Call, parts: int) -> None:
         self._structure = call.flat.structure
+        self._num_args = len(call.args)
         self._tensors = [_describe(tensor) for tensor in call.tensors]
         self._arguments = {name: Flat(value).structure for name, value in call.arguments().items()}
         self._parts = parts
@@ -235,6 +241,11 @@ class Signature:
     def check(self, call: Call) -> None:
         """Raise unless `call` fits the compiled graph."""
         if call.flat.structure != self._structure:
+            if len(call.args) != self._num_args:
+                raise Error(
+                    f"Number of positional arguments mismatch: expected {self._num_args} arguments but got "
+                    f"{len(call.args)}. {_COMPILED_FOR_OTHERS}"
+                )
             now = {name: Flat(value).structure for name, value in call.arguments().items()}
             raise Error(
                 _difference("the call", (dict, tuple(self._arguments.items())), (dict, tuple(now.items())))
@@ -289,7 +300,6 @@ class Signature:
 
 def _difference(name: str, was: Any, now: Any) -> str:
     """Where two structures, as in `Flat`, differ first, and what to do about it."""
-    rest = "The graph was compiled for other arguments: pass the same in every call, or call destroy() first."
     kinds = [value[0] if isinstance(value, tuple) else value for value in (was, now)]
     if kinds[0] is dict and kinds[1] is dict:
         before, after = dict(was[1]), dict(now[1])
@@ -298,15 +308,15 @@ def _difference(name: str, was: Any, now: Any) -> str:
             ("Unexpected", after.keys() - before.keys()),
         ):
             if keys:
-                return f"{what} arguments: {', '.join(sorted(map(str, keys)))}. In {name}: {rest}"
+                listed = ", ".join(sorted(map(str, keys)))
+                return f"{what} arguments: {listed}. In {name}: {_COMPILED_FOR_OTHERS}"
         pairs = [
             (key if name == "the call" else f"{name}[{key!r}]", before[key], after[key]) for key in before
         ]
     elif kinds[0] is tuple and kinds[1] is tuple:
         if len(was[1]) != len(now[1]):
-            return (
-                f"Length mismatch for {name}: expected {len(was[1])} elements but got {len(now[1])}. {rest}"
-            )
+            sizes = f"expected {len(was[1])} elements but got {len(now[1])}"
+            return f"Length mismatch for {name}: {sizes}. {_COMPILED_FOR_OTHERS}"
         pairs = [(f"{name}[{place}]", *items) for place, items in enumerate(zip(was[1], now[1]))]
     elif isinstance(was, tuple) or isinstance(now, tuple) or torch.Tensor in (was, now):
         pairs = []
@@ -320,7 +330,7 @@ def _difference(name: str, was: Any, now: Any) -> str:
         if before != after:
             return _difference(part, before, after)
     expected, got = (kind.__name__ if isinstance(kind, type) else repr(kind) for kind in kinds)
-    return f"Type mismatch for {name}: expected {expected} but got {got}. {rest}"
+    return f"Type mismatch for {name}: expected {expected} but got {got}. {_COMPILED_FOR_OTHERS}"
 
 
 def plain(tensor: torch.Tensor, keep_double: bool) -> torch.Tensor:
