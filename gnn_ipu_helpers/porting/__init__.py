@@ -15,6 +15,7 @@ from .norms import MaskedBatchNorm
 _LATER = {
     "compare_padded": "comparing",
     "compilations": "comparing",
+    "device_memory": "memory",
     "point_clouds": "point_clouds",
     "static_compile": "tracing",
     "static_replacements": "replacing",
@@ -30,6 +31,7 @@ __all__ = [
     "check",
     "compare_padded",
     "compilations",
+    "device_memory",
     "point_clouds",
     "static_compile",
     "static_replacements",

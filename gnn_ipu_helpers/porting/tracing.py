@@ -26,6 +26,7 @@ from .internals import (
     what_changed,
 )
 from .losses import Loss, find_loss, keep_marks_while_tracing, no_loss
+from .memory import memory_findings
 from .places import forward_place, shown
 from .remedies import distinct, explain, is_known_in_library, origin_of_failure, own_failure
 from .replacing import concerns_replacement, static_replacements
@@ -160,6 +161,8 @@ class StaticFunction:
         findings = distinct(map(explain, origins))
         loss = find_loss(graph, self._function) if self._needs_loss else Loss(None)
         findings += loss.findings
+        if not findings:
+            findings = memory_findings(self._function, graph_module, example_inputs, loss.node)
         if not findings:
             findings = value_findings(graph_module, example_inputs, layers, self._leaves)
         if findings:
