@@ -142,37 +142,29 @@ def rebuild(value: Any, tensors: Iterator[torch.Tensor]) -> Any:
     return value if parser is None else parser.reconstruct(value, tensors)
 
 
-def leaves_of(value: Any) -> Iterator[Any]:
-    """Everything in `value` that is not taken apart further: tensors, and what is none."""
+def _parts(value: Any, name: str) -> list[tuple[str, Any]] | None:
+    """What `value` is taken apart into, in the order of `Flat`, each with a name; None if it is not."""
     if isinstance(value, dict):
-        value = list(value.values())
+        return [(f"{name}[{key!r}]", item) for key, item in _items(value)]
     if isinstance(value, (tuple, list)):
-        for item in value:
-            yield from leaves_of(item)
-    elif not isinstance(value, BaseData) and _parser_of(value) is None:
-        yield value
+        return [(f"{name}[{position}]", item) for position, item in enumerate(value)]
+    if isinstance(value, BaseData):
+        owned = [(name if kind is None else f"{name}[{kind!r}]", store) for kind, store in _stores(value)]
+        items = [(f"{owner}.{key}", store[key]) for owner, store in owned for key in sorted(store.keys())]
+        return [(label, item) for label, item in items if _holds_tensors(item)]
+    parser = _parser_of(value)
+    if parser is None:
+        return None
+    return [(f"{name}<{position}>", item) for position, item in enumerate(parser.yieldTensors(value))]
 
 
-def names(value: Any, name: str) -> Iterator[str]:
-    """A name for each tensor of `value`, in order: `x_dict['movie']`, `data.edge_index`."""
-    if isinstance(value, torch.Tensor):
-        yield name
-    elif isinstance(value, dict):
-        for key, item in _items(value):
-            yield from names(item, f"{name}[{key!r}]")
-    elif isinstance(value, (tuple, list)):
-        for position, item in enumerate(value):
-            yield from names(item, f"{name}[{position}]")
-    elif isinstance(value, BaseData):
-        for store_key, store in _stores(value):
-            owner = name if store_key is None else f"{name}[{store_key!r}]"
-            for key in sorted(store.keys()):
-                if _holds_tensors(store[key]):
-                    yield from names(store[key], f"{owner}.{key}")
-    else:
-        parser = _parser_of(value)
-        count = 0 if parser is None else len(list(parser.yieldTensors(value)))
-        yield from (f"{name}<{position}>" for position in range(count))
+def leaves_of(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """What in `value` is not taken apart further, by name: `x_dict['movie']`, `data.edge_index`."""
+    parts = _parts(value, name)
+    if parts is None:
+        yield name, value
+    for label, part in parts or ():
+        yield from leaves_of(part, label)
 
 
 class Call:
@@ -194,15 +186,13 @@ class Call:
 
     def names(self) -> list[str]:
         """The name of each tensor, after the parameters of `forward`."""
-        kinds = self._bound.signature.parameters
-        positional = {
-            k: v for k, v in self._bound.arguments.items() if kinds[k].kind != inspect.Parameter.VAR_KEYWORD
-        }
-        by_keyword = {k: v for k, v in self._bound.arguments.items() if k not in positional}
-        named = [name for argument, value in positional.items() for name in names(value, argument)]
-        return named + [
-            name for value in by_keyword.values() for key, item in _items(value) for name in names(item, key)
+        by_name = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+        kinds = {name: parameter.kind for name, parameter in self._bound.signature.parameters.items()}
+        positional = [item for item in self._bound.arguments.items() if kinds[item[0]] not in by_name]
+        leaves = [
+            leaf for name, value in (*positional, *_items(self.kwargs)) for leaf in leaves_of(value, name)
         ]
+        return [name for name, leaf in leaves if isinstance(leaf, torch.Tensor)]
 
     def arguments(self) -> dict[str, Any]:
         """The arguments by parameter of `forward`; those of `**kwargs` by their own names."""

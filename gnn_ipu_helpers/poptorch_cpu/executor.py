@@ -160,7 +160,7 @@ class PoplarExecutor:
                     "Cycle count logging is only supported on actual IPU hardware. Leave out "
                     "logCycleCount(True); getLatency() gives seconds here too."
                 )
-            call = Call(self._forward, type(self._user_model).__name__, args, kwargs)
+            call = self._call(args, kwargs)
             if self._options.connection_type == enums.ConnectionType.Never:
                 raise InvalidSetting(
                     "Trying to run a model on an offline device (ConnectionType.Never): use "
@@ -186,6 +186,9 @@ class PoplarExecutor:
                     for result, _ in self._results(call):
                         outputs.add(result)
             return outputs.joined()
+
+    def _call(self, args: tuple, kwargs: dict) -> Call:
+        return Call(self._forward, type(self._user_model).__name__, args, kwargs)
 
     @property
     def _per_step(self) -> int:
@@ -265,7 +268,7 @@ class PoplarExecutor:
         """Compile for these arguments, unless it is compiled; weights, buffers, random numbers stay as they
         are."""
         with self._lock:
-            call = Call(self._forward, type(self._user_model).__name__, args, kwargs)
+            call = self._call(args, kwargs)
             if self._graph is not None:
                 _LOG.warning(
                     "Call to compile() ignored: the executable is already compiled. Call destroy() first to "
@@ -390,7 +393,7 @@ class PoplarExecutor:
         """Compile for these arguments and write the result to a file, for `poptorch.load`."""
         with self._lock:
             if self._graph is None:
-                call = Call(self._forward, type(self._user_model).__name__, args, kwargs)
+                call = self._call(args, kwargs)
                 self._compile(call, PackedExecutable())
             self.save(filename, export_model)
 
@@ -401,7 +404,7 @@ class PoplarExecutor:
             args, kwargs = self._example
             apart = PackedExecutable()
             with compile_lock, apart.around_compilation(()):
-                call = Call(self._forward, type(self._user_model).__name__, args, kwargs)
+                call = self._call(args, kwargs)
                 self._compile_graph(call, lambda percent: None)
             self._executable = apart.packed
         content = {
@@ -427,7 +430,7 @@ class PoplarExecutor:
                 f"{kinds[self._training]}."
             )
         args, kwargs = content["example"]
-        call = Call(self._forward, type(self._user_model).__name__, args, kwargs)
+        call = self._call(args, kwargs)
         self._compile(call, PackedExecutable(content["executable"]))
         if content["rng_state"] is not None:
             self.rng_state = content["rng_state"]
@@ -680,27 +683,22 @@ class _Outputs:
     """
 
     def __init__(self, mode: Any, period: int, iterations: int, per_iteration: int, replicas: int) -> None:
-        self._mode, self._period, self._replicas = mode, period, replicas
-        self._per_iteration = per_iteration
-        self._total = iterations * per_iteration
+        self._sums, self._replicas = mode == enums.OutputMode.Sum, replicas
+        total = iterations * per_iteration
+        self._wanted = set(range(total - replicas if mode == enums.OutputMode.Final else 0, total))
+        if mode == enums.OutputMode.EveryN:
+            self._wanted = {n for n in self._wanted if (n // per_iteration + 1) % period == 0}
         self._kept: list = []
         self._count = 0
 
     def add(self, outputs: Any) -> None:
         """Take the outputs of the next mini-batch."""
-        if self._mode == enums.OutputMode.Sum and self._count >= self._replicas:
+        if self._sums and self._count >= self._replicas:
             replica = self._count % self._replicas
             self._kept[replica] = _combine(lambda parts: parts[0] + parts[1], [self._kept[replica], outputs])
-        elif self._is_wanted():
+        elif self._count in self._wanted:
             self._kept.append(outputs)
         self._count += 1
-
-    def _is_wanted(self) -> bool:
-        if self._mode == enums.OutputMode.Final:
-            return self._count >= self._total - self._replicas
-        if self._mode == enums.OutputMode.EveryN:
-            return (self._count // self._per_iteration + 1) % self._period == 0
-        return True
 
     def joined(self) -> Any:
         """The outputs of the call: those kept, joined on dimension 0 (scalars: as a vector)."""

@@ -192,7 +192,7 @@ def _memory(tensor: torch.Tensor) -> int:
 
 def _require_returnable(outputs: Any) -> None:
     """Raise if the model returns an object whose tensors a compiled graph cannot fill in."""
-    for leaf in leaves_of(outputs):
+    for _, leaf in leaves_of(outputs):
         if not isinstance(leaf, (torch.Tensor, bool, int, float, str, type(None))):
             raise Error(
                 f"The model returns a {type(leaf).__name__}: return tensors, or tuples, lists and dicts of "

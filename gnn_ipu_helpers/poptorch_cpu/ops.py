@@ -335,55 +335,11 @@ class NameScope(_Scope):
         self.name = require_instance("The name of a NameScope", name, str)
 
 
-# MultiConv's settings: what each takes, whether it may be given for each convolution apart, and how PopTorch
-# refuses another value.
-_MULTI_CONV = {
-    "availableMemoryProportions": (float, True, "Invalid available memory proportions"),
-    "partialsTypes": (torch.dtype, True, "Invalid partials types"),
-    "enableConvDithering": (bool, True, "Invalid value"),
-    "planType": (MultiConvPlanType, False, "Invalid plan type"),
-    "perConvReservedTiles": (int, False, "Invalid number of tiles"),
-    "cycleBackOff": (float, False, "Invalid cycle back-off"),
-}
-
-
 class MultiConv(_Scope):
     """Convolutions that an IPU may run side by side; on a CPU they run as written."""
 
     def __init__(self) -> None:
         self._settings: dict[str, Any] = {}
-
-    def _set(self, name: str, value: Any) -> MultiConv:
-        kind, may_be_list, refusal = _MULTI_CONV[name]
-        items = value if may_be_list and isinstance(value, (list, tuple)) else [value]
-        if value is not None and not (items and all(isinstance(item, kind) for item in items)):
-            raise InvalidSetting(f"{refusal}: MultiConv.{name} takes a {kind.__name__} (got {value!r}).")
-        self._settings[name] = value
-        return self
-
-    def availableMemoryProportions(self, value: Any) -> MultiConv:
-        """The part of memory each convolution may take."""
-        return self._set("availableMemoryProportions", value)
-
-    def partialsTypes(self, value: Any) -> MultiConv:
-        """The type of each convolution's partial results."""
-        return self._set("partialsTypes", value)
-
-    def enableConvDithering(self, value: Any) -> MultiConv:
-        """Spread convolutions over tiles."""
-        return self._set("enableConvDithering", value)
-
-    def planType(self, value: Any) -> MultiConv:
-        """Side by side, or one after the other."""
-        return self._set("planType", value)
-
-    def perConvReservedTiles(self, value: int) -> MultiConv:
-        """Tiles kept for each convolution."""
-        return self._set("perConvReservedTiles", value)
-
-    def cycleBackOff(self, value: float) -> MultiConv:
-        """How much slower a convolution may become."""
-        return self._set("cycleBackOff", value)
 
     def __enter__(self) -> MultiConv:
         if _enter_multi_conv(1) > 1:
@@ -393,6 +349,34 @@ class MultiConv(_Scope):
 
     def __exit__(self, *exception: Any) -> None:
         _enter_multi_conv(-1)
+
+
+# MultiConv's settings: what each takes, whether it may be given for each convolution apart, how PopTorch
+# refuses another value, and what it does.
+_MULTI_CONV = {
+    "availableMemoryProportions": (float, True, "proportions", "The part of memory each may take."),
+    "partialsTypes": (torch.dtype, True, "partials types", "The type of each one's partial results."),
+    "enableConvDithering": (bool, True, "value", "Spread convolutions over tiles."),
+    "planType": (MultiConvPlanType, False, "plan type", "Side by side, or one after the other."),
+    "perConvReservedTiles": (int, False, "number of tiles", "Tiles kept for each convolution."),
+    "cycleBackOff": (float, False, "cycle back-off", "How much slower a convolution may become."),
+}
+
+
+def _multi_conv_setter(name: str, kind: type, may_be_list: bool, noun: str, doc: str) -> Callable:
+    def set_it(self: MultiConv, value: Any) -> MultiConv:
+        items = value if may_be_list and isinstance(value, (list, tuple)) else [value]
+        if value is not None and not (items and all(isinstance(item, kind) for item in items)):
+            raise InvalidSetting(f"Invalid {noun}: MultiConv.{name} takes a {kind.__name__} (got {value!r}).")
+        self._settings[name] = value
+        return self
+
+    set_it.__name__, set_it.__doc__ = name, doc
+    return set_it
+
+
+for _name, _row in _MULTI_CONV.items():
+    setattr(MultiConv, _name, _multi_conv_setter(_name, *_row))
 
 
 # Tracing calls what assumes a constant result as plain Python, so that these two may take notes.

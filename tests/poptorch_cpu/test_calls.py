@@ -302,3 +302,15 @@ def test_call_of_another_structure_says_where_it_differs(message):
     args, kwargs = as_tensors(OTHER_CALLS[message])
     with pytest.raises(poptorch.Error, match=message):
         inferred(*args, **kwargs)
+
+
+class _KeywordOnly(torch.nn.Module):
+    def forward(self, x, *, zeta, **more):
+        return x + zeta + more["alpha"]
+
+
+def test_other_shape_is_named_among_keywords():
+    inferred, ones = poptorch.inferenceModel(_KeywordOnly()), torch.ones(1)
+    inferred(ones, zeta=ones, alpha=ones)
+    with pytest.raises(poptorch.Error, match="mismatch for zeta"):
+        inferred(ones, zeta=torch.ones(2), alpha=ones)
