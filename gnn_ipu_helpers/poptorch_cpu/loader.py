@@ -6,7 +6,6 @@ import logging
 from typing import Any, Iterable, Iterator
 
 import torch
-from torch.utils import _pytree as pytree
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, IterableDataset
 
@@ -129,11 +128,12 @@ class DataLoader(TorchDataLoader):
     def __iter__(self) -> Iterator:
         if isinstance(self.dataset, _Share):
             self.dataset.shuffle()
-        return _Synchronous(self).batches() if self._accessor is None else iter(self._accessor)
+        return iter(_Synchronous(self) if self._accessor is None else self._accessor)
 
 
 class _Synchronous:
-    """A loader's own batches, without loading ahead."""
+    """A loader's own batches, without loading ahead: in the process that does so for it, they draw from that
+    process's random numbers."""
 
     def __init__(self, loader: DataLoader) -> None:
         self._loader = loader
@@ -142,13 +142,6 @@ class _Synchronous:
         return len(self._loader)
 
     def __iter__(self) -> Iterator:
-        # In the process that loads ahead: the loader draws from that process's random numbers.
-        return self.batches()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__
-
-    def batches(self) -> Iterator:
         loader = self._loader
         batches = TorchDataLoader.__iter__(loader)
         if loader._rebatched_size is not None:
@@ -276,18 +269,16 @@ def rebatched(batches: Iterable, size: int, drop_last: bool = True) -> Iterator:
     """Cut and join batches on dimension 0 to batches of `size`; an incomplete last one may be dropped."""
     pending: list[list[torch.Tensor]] = []
     held = 0
-    structure = None
     for batch in batches:
-        leaves, structure = pytree.tree_flatten(batch)
-        pending.append(leaves)
-        held += leaves[0].shape[0]
+        pending.append(Flat(batch).tensors)
+        held += len(pending[-1][0])
         while held >= size:
             joined = [torch.cat(parts) for parts in zip(*pending)]
-            yield pytree.tree_unflatten([leaf[:size] for leaf in joined], structure)
+            yield rebuild(batch, iter([tensor[:size] for tensor in joined]))
             held -= size
-            pending = [[leaf[size:] for leaf in joined]]
+            pending = [[tensor[size:] for tensor in joined]]
     if held and not drop_last:
-        yield pytree.tree_unflatten([torch.cat(parts) for parts in zip(*pending)], structure)
+        yield rebuild(batch, iter([torch.cat(parts) for parts in zip(*pending)]))
 
 
 # Loading ahead
