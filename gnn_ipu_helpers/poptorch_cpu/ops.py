@@ -379,19 +379,24 @@ for _name, _row in _MULTI_CONV.items():
     setattr(MultiConv, _name, _multi_conv_setter(_name, *_row))
 
 
-# Tracing calls what assumes a constant result as plain Python, so that these two may take notes.
+def _while_tracing(function: Callable) -> Callable:
+    """Have the tracer call `function` as plain Python, so that it may take notes."""
+    compiler = getattr(torch, "compiler", None)  # torch 2.0 has none: it loads batches, and wraps no model
+    return compiler.assume_constant_result(function) if compiler else function
+
+
 _open_multi_convs = 0
 _traced_blocks: list[tuple[str | None, int | None]] = []
 
 
-@torch.compiler.assume_constant_result
+@_while_tracing
 def _enter_multi_conv(change: int) -> int:
     global _open_multi_convs
     _open_multi_convs = max(_open_multi_convs + change, 0)
     return _open_multi_convs
 
 
-@torch.compiler.assume_constant_result
+@_while_tracing
 def _begin_block(user_id: str | None, ipu_id: int | None) -> None:
     if isRunningOnIpu():
         _traced_blocks.append((user_id, ipu_id))
