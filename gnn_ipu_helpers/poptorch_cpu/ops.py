@@ -342,13 +342,12 @@ class MultiConv(_Scope):
         self._settings: dict[str, Any] = {}
 
     def __enter__(self) -> MultiConv:
-        if _enter_multi_conv(1) > 1:
-            _enter_multi_conv(-2)
+        if _open_multi_conv(True):
             raise Error("Nested poptorch.MultiConv is not supported: end the outer one first.")
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        _enter_multi_conv(-1)
+        _open_multi_conv(False)
 
 
 # MultiConv's settings: what each takes, whether it may be given for each convolution apart, how PopTorch
@@ -385,15 +384,16 @@ def _while_tracing(function: Callable) -> Callable:
     return compiler.assume_constant_result(function) if compiler else function
 
 
-_open_multi_convs = 0
 _traced_blocks: list[tuple[str | None, int | None]] = []
+_is_multi_conv_open = False
 
 
 @_while_tracing
-def _enter_multi_conv(change: int) -> int:
-    global _open_multi_convs
-    _open_multi_convs = max(_open_multi_convs + change, 0)
-    return _open_multi_convs
+def _open_multi_conv(is_open: bool) -> bool:
+    """Open or close one; returns whether one was open before."""
+    global _is_multi_conv_open
+    before, _is_multi_conv_open = _is_multi_conv_open, is_open
+    return before
 
 
 @_while_tracing
@@ -406,6 +406,7 @@ def take_traced_blocks() -> list[tuple[str | None, int | None]]:
     """The blocks, each a name and an IPU, that tracing has met since this was last asked."""
     blocks = list(_traced_blocks)
     _traced_blocks.clear()
+    _open_multi_conv(False)  # one that an error left open
     return blocks
 
 

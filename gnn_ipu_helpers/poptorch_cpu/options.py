@@ -217,10 +217,11 @@ class Settings:
         return duplicate
 
     def __getattr__(self, name: str) -> Any:
-        values = {**self.__dict__.get("_values", {}), **self.__dict__.get("_kept_values", {})}
-        if name not in values:
-            offer_only(self._named(), name, [*dir(type(self)), *values])
-        return values[name]
+        own = self.__dict__
+        for values in (own.get("_values", {}), own.get("_kept_values", {})):
+            if name in values:
+                return values[name]
+        offer_only(self._named(), name, [*dir(type(self)), *own.get("_values", {})])
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name.startswith("_"):
