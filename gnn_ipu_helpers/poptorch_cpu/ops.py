@@ -21,6 +21,12 @@ def _tensor(what: str, value: Any) -> torch.Tensor:
     return value
 
 
+def _while_tracing(function: Callable) -> Callable:
+    """Have the tracer call `function` as plain Python, so that it may take notes."""
+    compiler = getattr(torch, "compiler", None)  # torch 2.0 has none: it loads batches, and wraps no model
+    return compiler.assume_constant_result(function) if compiler else function
+
+
 # Loops and branches
 
 
@@ -228,8 +234,18 @@ def ipu_print_tensor(
     open_bracket: str = "(",
     close_bracket: str = ")",
 ) -> torch.Tensor:
-    """Print `tensor` when the graph runs on an IPU; here it is returned unprinted, as are its gradients."""
+    """Print `tensor` when the graph runs on an IPU; here it is returned unprinted, and a warning says so."""
+    _say_unprinted(title)
     return _tensor("ipu_print_tensor", tensor)
+
+
+@_while_tracing
+def _say_unprinted(title: str) -> None:
+    if isRunningOnIpu():
+        text = (
+            "ipu_print_tensor(..., %r) prints on an IPU only: return the tensor from forward to see it."
+        )
+        logging.getLogger("poptorch").warning(text, title)
 
 
 def recomputationCheckpoint(*tensors: torch.Tensor) -> Any:
@@ -376,12 +392,6 @@ def _multi_conv_setter(name: str, kind: type, may_be_list: bool, noun: str, doc:
 
 for _name, _row in _MULTI_CONV.items():
     setattr(MultiConv, _name, _multi_conv_setter(_name, *_row))
-
-
-def _while_tracing(function: Callable) -> Callable:
-    """Have the tracer call `function` as plain Python, so that it may take notes."""
-    compiler = getattr(torch, "compiler", None)  # torch 2.0 has none: it loads batches, and wraps no model
-    return compiler.assume_constant_result(function) if compiler else function
 
 
 _traced_blocks: list[tuple[str | None, int | None]] = []

@@ -212,6 +212,12 @@ def test_training_in_a_pipeline_needs_a_mini_batch_for_each_stage(strategy, accu
         trained(torch.ones(accumulation, 2))
 
 
+def test_tensor_that_is_not_printed_is_said_to_be_so(caplog):
+    model = poptorch.inferenceModel(_Function(lambda x: poptorch.ipu_print_tensor(x + 1, "sum") * 2))
+    assert model(torch.ones(1)) == 4
+    assert caplog.text.count("ipu_print_tensor(..., 'sum') prints on an IPU only") == 1
+
+
 UNCHANGING = {
     "nop": poptorch.nop,
     "ipu_print_tensor": poptorch.ipu_print_tensor,
