@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from typing import Any, Iterable, Iterator
 
@@ -246,23 +247,12 @@ class _Share(Dataset):
 
 
 def _joined(batches: Iterable, count: int, drop_last: bool) -> Iterator:
-    """Every `count` batches as one, tensor by tensor on dimension 0."""
-    held = []
-    for batch in batches:
-        held.append(batch)
-        if len(held) == count:
-            yield join(held)
-            held = []
-    if held and not drop_last:
-        yield join(held)
-
-
-def join(batches: list) -> Any:
-    """Batches of the same structure as one: their tensors concatenated on dimension 0."""
-    if len(batches) == 1:
-        return batches[0]
-    tensors = [torch.cat(parts) for parts in zip(*(Flat(batch).tensors for batch in batches))]
-    return rebuild(batches[0], iter(tensors))
+    """Every `count` batches of one structure as one, tensor by tensor on dimension 0."""
+    batches = iter(batches)
+    while held := list(itertools.islice(batches, count)):
+        if len(held) == count or not drop_last:
+            tensors = [torch.cat(parts) for parts in zip(*(Flat(batch).tensors for batch in held))]
+            yield rebuild(held[0], iter(tensors))
 
 
 def rebatched(batches: Iterable, size: int, drop_last: bool = True) -> Iterator:
@@ -323,15 +313,12 @@ class AsynchronousDataAccessor:
         sharing_strategy: SharingStrategy = SharingStrategy.ForkServer,
         rebatched_size: int | None = None,
     ) -> None:
-        if isinstance(dataset, DataLoader):
-            if dataset._accessor is not None:
-                raise Error(
-                    "The DataLoader already uses an AsynchronousDataAccessor internally: go over it as it "
-                    "is, or make it with mode=poptorch.DataLoaderMode.Sync."
-                )
-            is_nested = dataset.num_workers > 0  # its workers cannot be started from another worker
-        else:
-            is_nested = getattr(dataset, "num_workers", 0) > 0
+        if isinstance(dataset, DataLoader) and dataset._accessor is not None:
+            raise Error(
+                "The DataLoader already uses an AsynchronousDataAccessor internally: go over it as it is, or "
+                "make it with mode=poptorch.DataLoaderMode.Sync."
+            )
+        is_nested = getattr(dataset, "num_workers", 0) > 0  # workers cannot be started from another worker
         if rebatched_size is not None and rebatched_size < 2:
             raise InvalidSetting(f"rebatched_size must be None or greater than 1 (got {rebatched_size}).")
         self._dataset = dataset

@@ -242,9 +242,7 @@ def ipu_print_tensor(
 @_while_tracing
 def _say_unprinted(title: str) -> None:
     if isRunningOnIpu():
-        text = (
-            "ipu_print_tensor(..., %r) prints on an IPU only: return the tensor from forward to see it."
-        )
+        text = "ipu_print_tensor(..., %r) prints on an IPU only: return the tensor from forward to see it."
         logging.getLogger("poptorch").warning(text, title)
 
 

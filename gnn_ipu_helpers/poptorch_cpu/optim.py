@@ -17,11 +17,20 @@ import torch
 from .errors import Error, InvalidSetting
 
 _LOG = logging.getLogger("poptorch")
-_ACCUMULATORS = {
+# What PopTorch's optimisers take besides torch's arguments, with the default.
+_OF_IPU = {
+    "loss_scaling": 1.0,
+    "velocity_scaling": 1.0,
+    "max_grad_norm": float("inf"),
+    "bias_correction": True,
+    "use_combined_accum": False,
+    "use_tf_variant": False,
     "accum_type": torch.float32,
+    "velocity_accum_type": torch.float32,
     "first_order_momentum_accum_type": torch.float32,
     "second_order_momentum_accum_type": torch.float32,
 }
+_ACCUMULATORS = "accum_type first_order_momentum_accum_type second_order_momentum_accum_type"
 
 
 class VariableAttributes:
@@ -108,8 +117,8 @@ class Optimizer:
         }
 
 
-def _constructor(parent: type, required: str, optional: str, **of_ipu: Any) -> Callable:
-    """An `__init__` that hands torch's arguments on to `parent`, and keeps the others with these defaults.
+def _constructor(parent: type, required: str, optional: str) -> Callable:
+    """An `__init__` of these arguments that hands torch's on to `parent` and keeps those of `_OF_IPU`.
 
     None as an argument means the default, torch's or the device's.
     """
@@ -128,11 +137,11 @@ def _constructor(parent: type, required: str, optional: str, **of_ipu: Any) -> C
         self._kept = [*kept, "variable_attrs", "_kept", "_is_on_device"]
         self.variable_attrs = VariableAttributes([*given], [*self.defaults, *of_ipu])
 
+    of_ipu = {name: _OF_IPU[name] for name in optional.split() if name in _OF_IPU}
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    names = dict.fromkeys([*optional.split(), *of_ipu])
     signature = inspect.Signature(
         [inspect.Parameter(name, kind) for name in ("self", *required.split())]
-        + [inspect.Parameter(name, kind, default=None) for name in names]
+        + [inspect.Parameter(name, kind, default=None) for name in optional.split()]
     )
     __init__.__signature__ = signature
     return __init__
@@ -169,13 +178,8 @@ class SGD(Optimizer, torch.optim.SGD):
     __init__ = _constructor(
         torch.optim.SGD,
         "params lr",
-        "momentum dampening weight_decay nesterov maximize foreach differentiable",
-        loss_scaling=1.0,
-        velocity_scaling=1.0,
-        use_combined_accum=False,
-        accum_type=torch.float32,
-        velocity_accum_type=torch.float32,
-        max_grad_norm=float("inf"),
+        "momentum dampening weight_decay nesterov maximize foreach differentiable loss_scaling "
+        "velocity_scaling use_combined_accum accum_type velocity_accum_type max_grad_norm",
     )
 
 
@@ -185,10 +189,8 @@ class Adam(Optimizer, torch.optim.Adam):
     __init__ = _constructor(
         torch.optim.Adam,
         "params",
-        "lr betas eps weight_decay amsgrad foreach maximize capturable differentiable fused",
-        loss_scaling=1.0,
-        **_ACCUMULATORS,
-        max_grad_norm=float("inf"),
+        "lr betas eps weight_decay amsgrad foreach maximize capturable differentiable fused loss_scaling "
+        f"{_ACCUMULATORS} max_grad_norm",
     )
 
 
@@ -198,11 +200,8 @@ class AdamW(Optimizer, torch.optim.AdamW):
     __init__ = _constructor(
         torch.optim.AdamW,
         "params",
-        "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused",
-        loss_scaling=1.0,
-        bias_correction=True,
-        **_ACCUMULATORS,
-        max_grad_norm=float("inf"),
+        "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused loss_scaling "
+        f"bias_correction {_ACCUMULATORS} max_grad_norm",
     )
 
     @torch.no_grad()
@@ -227,10 +226,8 @@ class RMSprop(Optimizer, torch.optim.RMSprop):
     __init__ = _constructor(
         torch.optim.RMSprop,
         "params",
-        "lr alpha eps weight_decay momentum centered foreach maximize differentiable",
-        loss_scaling=1.0,
-        **_ACCUMULATORS,
-        use_tf_variant=False,
+        "lr alpha eps weight_decay momentum centered foreach maximize differentiable loss_scaling "
+        f"{_ACCUMULATORS} use_tf_variant",
     )
 
     @torch.no_grad()
@@ -280,10 +277,7 @@ class LAMB(Optimizer, _Lamb):
     __init__ = _constructor(
         _Lamb,
         "params",
-        "lr betas eps weight_decay bias_correction loss_scaling max_weight_norm",
-        bias_correction=True,
-        loss_scaling=1.0,
-        **_ACCUMULATORS,
+        f"lr betas eps weight_decay bias_correction loss_scaling max_weight_norm {_ACCUMULATORS}",
     )
 
     @torch.no_grad()
