@@ -68,7 +68,9 @@ def test_input_with_a_gradient_is_detached_with_a_warning(caplog):
 
 def test_backward_on_an_output_says_that_it_is_done_already():
     _, _, loss = poptorch.trainingModel(Counting())(torch.ones(2))
-    with pytest.raises(poptorch.Error, match="the backwards pass is performed automatically.*Leave out loss.backward"):
+    with pytest.raises(
+        poptorch.Error, match="backwards pass is performed automatically.*Leave out loss.backward"
+    ):
         loss.backward()
 
 
