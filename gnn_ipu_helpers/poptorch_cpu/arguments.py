@@ -291,36 +291,46 @@ class Signature:
 def _difference(name: str, was: Any, now: Any) -> str:
     """Where two structures, as in `Flat`, differ first, and what to do about it."""
     kinds = [value[0] if isinstance(value, tuple) else value for value in (was, now)]
-    if kinds[0] is dict and kinds[1] is dict:
-        before, after = dict(was[1]), dict(now[1])
-        for what, keys in (
-            ("Missing", before.keys() - after.keys()),
-            ("Unexpected", after.keys() - before.keys()),
-        ):
-            if keys:
-                listed = ", ".join(sorted(map(str, keys)))
-                return f"{what} arguments: {listed}. In {name}: {_COMPILED_FOR_OTHERS}"
-        pairs = [
-            (key if name == "the call" else f"{name}[{key!r}]", before[key], after[key]) for key in before
-        ]
-    elif kinds[0] is tuple and kinds[1] is tuple:
-        if len(was[1]) != len(now[1]):
-            sizes = f"expected {len(was[1])} elements but got {len(now[1])}"
-            return f"Length mismatch for {name}: {sizes}. {_COMPILED_FOR_OTHERS}"
-        pairs = [(f"{name}[{place}]", *items) for place, items in enumerate(zip(was[1], now[1]))]
-    elif isinstance(was, tuple) or isinstance(now, tuple) or torch.Tensor in (was, now):
-        pairs = []
-    else:
+    is_same = kinds[0] is kinds[1] and isinstance(was, tuple)
+    if (
+        not is_same
+        and not isinstance(was, tuple)
+        and not isinstance(now, tuple)
+        and torch.Tensor not in kinds
+    ):
         return (
             f"Value mismatch for {name}: expected {was!r} but got {now!r}. It is not a tensor, so its value "
             "is part of the compiled graph: pass a tensor for what changes from call to call, or wrap the "
             "model once for each value."
         )
-    for part, before, after in pairs:
-        if before != after:
-            return _difference(part, before, after)
-    expected, got = (kind.__name__ if isinstance(kind, type) else repr(kind) for kind in kinds)
-    return f"Type mismatch for {name}: expected {expected} but got {got}. {_COMPILED_FOR_OTHERS}"
+    if not is_same:
+        expected, got = (kind.__name__ if isinstance(kind, type) else repr(kind) for kind in kinds)
+        return f"Type mismatch for {name}: expected {expected} but got {got}. {_COMPILED_FOR_OTHERS}"
+    before, after = _named_parts(*was), _named_parts(*now)
+    if kinds[0] is tuple and len(before) != len(after):
+        sizes = f"expected {len(before)} elements but got {len(after)}"
+        return f"Length mismatch for {name}: {sizes}. {_COMPILED_FOR_OTHERS}"
+    for what, keys in (
+        ("Missing", before.keys() - after.keys()),
+        ("Unexpected", after.keys() - before.keys()),
+    ):
+        if keys:
+            listed = ", ".join(sorted(map(str, keys)))
+            return f"{what} arguments: {listed}. In {name}: {_COMPILED_FOR_OTHERS}"
+    key = next(key for key in before if before[key] != after[key])
+    label = {dict: f"{name}[{key!r}]", tuple: f"{name}[{key}]"}.get(kinds[0], f"{name}.{key}")
+    return _difference(key if name == "the call" else label, before[key], after[key])
+
+
+def _named_parts(kind: type, parts: Any) -> dict[Any, Any]:
+    """The parts of a structure by key, position or attribute."""
+    if kind is dict:
+        return dict(parts)
+    if kind is tuple:
+        return dict(enumerate(parts))
+    if isinstance(parts, int):  # tensors that a parser of the user's own takes out
+        return dict.fromkeys(range(parts), torch.Tensor)
+    return {key if store is None else f"{store}.{key}": part for store, items in parts for key, part in items}
 
 
 def plain(tensor: torch.Tensor, keep_double: bool) -> torch.Tensor:

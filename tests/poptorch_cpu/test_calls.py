@@ -314,3 +314,18 @@ def test_other_shape_is_named_among_keywords():
     inferred(ones, zeta=ones, alpha=ones)
     with pytest.raises(poptorch.Error, match="mismatch for zeta"):
         inferred(ones, zeta=torch.ones(2), alpha=ones)
+
+
+def test_attribute_that_a_data_object_lacks_is_named():
+    class Model(torch.nn.Module):
+        def forward(self, data):
+            return data.x * 2
+
+    inferred = poptorch.inferenceModel(Model())
+    inferred(Data(torch.ones(3, 2), weight=torch.ones(3)))
+    with pytest.raises(poptorch.Error, match="Missing arguments: weight. In data"):
+        inferred(Data(torch.ones(3, 2)))
+    with pytest.raises(poptorch.Error, match="Unexpected arguments: mask. In data"):
+        inferred(Data(torch.ones(3, 2), weight=torch.ones(3), mask=torch.ones(3)))
+    with pytest.raises(poptorch.Error, match="Type mismatch for data.weight: expected Tensor but got tuple"):
+        inferred(Data(torch.ones(3, 2), weight=[torch.ones(3)]))
