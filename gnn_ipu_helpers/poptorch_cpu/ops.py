@@ -398,10 +398,10 @@ _is_multi_conv_open = False
 
 @_while_tracing
 def _open_multi_conv(is_open: bool) -> bool:
-    """Open or close one; returns whether one was open before."""
+    """Open or close one while tracing; returns whether one was open before."""
     global _is_multi_conv_open
-    before, _is_multi_conv_open = _is_multi_conv_open, is_open
-    return before
+    before, _is_multi_conv_open = _is_multi_conv_open, is_open and isRunningOnIpu()
+    return before and isRunningOnIpu()
 
 
 @_while_tracing
@@ -414,7 +414,7 @@ def take_traced_blocks() -> list[tuple[str | None, int | None]]:
     """The blocks, each a name and an IPU, that tracing has met since this was last asked."""
     blocks = list(_traced_blocks)
     _traced_blocks.clear()
-    _open_multi_conv(False)  # one that an error left open
+    _open_multi_conv(False)  # an error in an earlier trace may have left one open
     return blocks
 
 

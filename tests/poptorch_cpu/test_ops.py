@@ -169,6 +169,7 @@ def test_multi_conv_in_another_is_refused():
 
     with pytest.raises(poptorch.Error, match="Nested poptorch.MultiConv is not supported"):
         poptorch.inferenceModel(_Function(nested))(torch.ones(2))
+    assert torch.equal(_in_one_multi_conv(torch.ones(2)), torch.full((2,), 2.0))  # the error left none open
     poptorch.inferenceModel(_Function(_in_one_multi_conv))(torch.ones(2))
 
 
