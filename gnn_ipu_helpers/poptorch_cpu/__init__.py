@@ -1,27 +1,12 @@
 """PopTorch's calls without an IPU: the same names and meanings, on `torch.compile`."""
 
+# ruff: noqa: F401, F403 (what is imported here is public: see __all__)
 import types as _types
 
 from ..porting.losses import identity_loss, isRunningOnIpu
 from . import enums, optim, options
 from .arguments import ICustomArgParser, registerCustomArgParser, registerGeometricCustomArgParsers
-from .enums import (
-    AutoStage,
-    CommGroupType,
-    ConnectionType,
-    DataLoaderMode,
-    HalfFloatCastingBehavior,
-    Liveness,
-    MatMulSerializationMode,
-    MeanReductionStrategy,
-    MultiConvPlanType,
-    OutputMode,
-    OverlapMode,
-    ReductionType,
-    SharingStrategy,
-    SyncPattern,
-    VariableRetrievalMode,
-)
+from .enums import *
 from .errors import ConfigFileError, Error, RecoverableError, UnrecoverableError
 from .errors import offer_only as _offer_only
 from .executor import (
@@ -38,7 +23,6 @@ from .ops import (
     BeginBlock,
     Block,
     BlockFunction,
-    Channel,
     LegacyBeginBlockFn,
     MultiConv,
     NameScope,
@@ -52,6 +36,7 @@ from .ops import (
     ipu_print_tensor,
     ipuHardwareIsAvailable,
     ipuHardwareVersion,
+    module_repr,
     nearest,
     nop,
     recomputationCheckpoint,
@@ -62,6 +47,7 @@ from .ops import (
     set_overlap_for_output,
     setLogLevel,
 )
+from .ops import Channel as _Channel
 from .options import (
     Options,
     ParallelPhasedExecution,
@@ -83,83 +69,16 @@ def _module(name: str, **content: object) -> _types.ModuleType:
 
 
 # Modules of PopTorch that have no file of their own here.
-profiling = _module("profiling", Channel=Channel)
+profiling = _module("profiling", Channel=_Channel)
 poptorch_core = _module(
     "poptorch_core", Error=Error, RecoverableError=RecoverableError, UnrecoverableError=UnrecoverableError
 )
 
+_MODULES = ("enums", "optim", "options", "poptorch_core", "profiling")
 __all__ = [
-    "AsynchronousDataAccessor",
-    "AutoStage",
-    "BeginBlock",
-    "Block",
-    "BlockFunction",
-    "CPU",
-    "CommGroupType",
-    "ConfigFileError",
-    "ConnectionType",
-    "DataLoader",
-    "DataLoaderMode",
-    "Error",
-    "HalfFloatCastingBehavior",
-    "ICustomArgParser",
-    "LegacyBeginBlockFn",
-    "Liveness",
-    "MatMulSerializationMode",
-    "MeanReductionStrategy",
-    "MultiConv",
-    "MultiConvPlanType",
-    "NameScope",
-    "Options",
-    "OutputMode",
-    "OverlapMode",
-    "ParallelPhasedExecution",
-    "Phase",
-    "PipelinedExecution",
-    "PoplarExecutor",
-    "RecoverableError",
-    "ReductionType",
-    "SerialPhasedExecution",
-    "ShardedExecution",
-    "SharingStrategy",
-    "Stage",
-    "SyncPattern",
-    "TensorLocationSettings",
-    "UnrecoverableError",
-    "VariableRetrievalMode",
-    "cond",
-    "ctc_beam_search_decoder",
-    "custom_op",
-    "dynamic_slice",
-    "dynamic_update",
-    "enums",
-    "for_loop",
-    "fps",
-    "identity_loss",
-    "inferenceModel",
-    "ipuHardwareIsAvailable",
-    "ipuHardwareVersion",
-    "ipu_print_tensor",
-    "isRunningOnIpu",
-    "load",
-    "nearest",
-    "nop",
-    "optim",
-    "options",
-    "poptorch_core",
-    "profiling",
-    "recomputationCheckpoint",
-    "registerCustomArgParser",
-    "registerGeometricCustomArgParsers",
-    "registerPostCompileHook",
-    "registerPreCompileHook",
-    "removeBlocks",
-    "serializedMatMul",
-    "setLogLevel",
-    "set_available_memory",
-    "set_overlap_for_input",
-    "set_overlap_for_output",
-    "trainingModel",
+    name
+    for name, value in globals().items()
+    if not name.startswith("_") and (not isinstance(value, _types.ModuleType) or name in _MODULES)
 ]
 
 

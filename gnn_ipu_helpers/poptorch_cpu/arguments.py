@@ -142,37 +142,29 @@ def rebuild(value: Any, tensors: Iterator[torch.Tensor]) -> Any:
     return value if parser is None else parser.reconstruct(value, tensors)
 
 
-def leaves_of(value: Any) -> Iterator[Any]:
-    """Everything in `value` that is not taken apart further: tensors, and what is none."""
+def _parts(value: Any, name: str) -> list[tuple[str, Any]] | None:
+    """What `value` is taken apart into, in the order of `Flat`, each with a name; None if it is not."""
     if isinstance(value, dict):
-        value = list(value.values())
+        return [(f"{name}[{key!r}]", item) for key, item in _items(value)]
     if isinstance(value, (tuple, list)):
-        for item in value:
-            yield from leaves_of(item)
-    elif not isinstance(value, BaseData) and _parser_of(value) is None:
-        yield value
+        return [(f"{name}[{position}]", item) for position, item in enumerate(value)]
+    if isinstance(value, BaseData):
+        owned = [(name if kind is None else f"{name}[{kind!r}]", store) for kind, store in _stores(value)]
+        items = [(f"{owner}.{key}", store[key]) for owner, store in owned for key in sorted(store.keys())]
+        return [(label, item) for label, item in items if _holds_tensors(item)]
+    parser = _parser_of(value)
+    if parser is None:
+        return None
+    return [(f"{name}<{position}>", item) for position, item in enumerate(parser.yieldTensors(value))]
 
 
-def names(value: Any, name: str) -> Iterator[str]:
-    """A name for each tensor of `value`, in order: `x_dict['movie']`, `data.edge_index`."""
-    if isinstance(value, torch.Tensor):
-        yield name
-    elif isinstance(value, dict):
-        for key, item in _items(value):
-            yield from names(item, f"{name}[{key!r}]")
-    elif isinstance(value, (tuple, list)):
-        for position, item in enumerate(value):
-            yield from names(item, f"{name}[{position}]")
-    elif isinstance(value, BaseData):
-        for store_key, store in _stores(value):
-            owner = name if store_key is None else f"{name}[{store_key!r}]"
-            for key in sorted(store.keys()):
-                if _holds_tensors(store[key]):
-                    yield from names(store[key], f"{owner}.{key}")
-    else:
-        parser = _parser_of(value)
-        count = 0 if parser is None else len(list(parser.yieldTensors(value)))
-        yield from (f"{name}<{position}>" for position in range(count))
+def leaves_of(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """What in `value` is not taken apart further, by name: `x_dict['movie']`, `data.edge_index`."""
+    parts = _parts(value, name)
+    if parts is None:
+        yield name, value
+    for label, part in parts or ():
+        yield from leaves_of(part, label)
 
 
 class Call:
@@ -194,19 +186,26 @@ class Call:
 
     def names(self) -> list[str]:
         """The name of each tensor, after the parameters of `forward`."""
-        kinds = self._bound.signature.parameters
-        positional = {
-            k: v for k, v in self._bound.arguments.items() if kinds[k].kind != inspect.Parameter.VAR_KEYWORD
-        }
-        by_keyword = {k: v for k, v in self._bound.arguments.items() if k not in positional}
-        named = [name for argument, value in positional.items() for name in names(value, argument)]
-        return named + [
-            name for value in by_keyword.values() for key, item in _items(value) for name in names(item, key)
+        by_name = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+        kinds = {name: parameter.kind for name, parameter in self._bound.signature.parameters.items()}
+        positional = [item for item in self._bound.arguments.items() if kinds[item[0]] not in by_name]
+        leaves = [
+            leaf for name, value in (*positional, *_items(self.kwargs)) for leaf in leaves_of(value, name)
         ]
+        return [name for name, leaf in leaves if isinstance(leaf, torch.Tensor)]
 
-    def constants(self) -> dict[str, Any]:
-        """The arguments without tensors, by parameter."""
-        return {name: value for name, value in self._bound.arguments.items() if not Flat(value).tensors}
+    def arguments(self) -> dict[str, Any]:
+        """The arguments by parameter of `forward`; those of `**kwargs` by their own names."""
+        arguments = dict(self._bound.arguments)
+        for name, parameter in self._bound.signature.parameters.items():
+            if parameter.kind == inspect.Parameter.VAR_KEYWORD:
+                arguments.update(arguments.pop(name, {}))
+        return arguments
+
+
+_COMPILED_FOR_OTHERS = (
+    "The graph was compiled for other arguments: pass the same in every call, or call destroy() first."
+)
 
 
 class Signature:
@@ -214,12 +213,13 @@ class Signature:
 
     def __init__(self, call: Call, parts: int) -> None:
         self._structure = call.flat.structure
+        self._num_args = len(call.args)
         self._tensors = [_describe(tensor) for tensor in call.tensors]
-        self._constants = call.constants()
+        self._arguments = {name: Flat(value).structure for name, value in call.arguments().items()}
         self._parts = parts
         self.names = call.names()
-        for name, value in self._constants.items():
-            if hasattr(value, "__array__"):
+        for name, value in call.arguments().items():
+            if hasattr(value, "__array__") and not isinstance(value, torch.Tensor):
                 raise Error(f"{name} is a {type(value).__name__}: pass a tensor, torch.as_tensor({name}).")
         for number, (name, tensor) in enumerate(zip(self.names, call.tensors)):
             _require_takeable(number, name, tensor, parts)
@@ -231,7 +231,15 @@ class Signature:
     def check(self, call: Call) -> None:
         """Raise unless `call` fits the compiled graph."""
         if call.flat.structure != self._structure:
-            raise Error(self._other_structure(call))
+            if len(call.args) != self._num_args:
+                raise Error(
+                    f"Number of positional arguments mismatch: expected {self._num_args} arguments but got "
+                    f"{len(call.args)}. {_COMPILED_FOR_OTHERS}"
+                )
+            now = {name: Flat(value).structure for name, value in call.arguments().items()}
+            raise Error(
+                _difference("the call", (dict, tuple(self._arguments.items())), (dict, tuple(now.items())))
+            )
         for place, tensor in enumerate(call.tensors):
             if _describe(tensor) != self._tensors[place]:
                 raise Error(self._other_tensor(place, tensor))
@@ -243,13 +251,14 @@ class Signature:
             return _wrong_device(name, tensor)
         if tensor.dtype != dtype:
             return (
-                f"{name} is {tensor.dtype}, and the graph was compiled for {dtype}: pass {name}.to({dtype})."
+                f"Data type mismatch for {name}: expected {dtype} but got {tensor.dtype}. Pass "
+                f"{name}.to({dtype})."
             )
         if tensor.shape == shape:
             return f"{name} has the layout {tensor.layout}; pass a dense tensor."
         return (
-            f"{name} has the shape {list(tensor.shape)}, and the graph was compiled for {list(shape)}. A "
-            f"compiled graph serves one shape only. {self._loader_hint()}"
+            f"Shape mismatch for {name}: expected {shape} but got {tensor.shape}. A compiled graph serves "
+            f"one shape only. {self._loader_hint()}"
         )
 
     def _loader_hint(self) -> str:
@@ -262,27 +271,6 @@ class Signature:
         return (
             "poptorch.DataLoader(options, dataset, batch_size=..., drop_last=True) gives batches of one "
             f"size, {self._parts} mini-batch{'es' if self._parts > 1 else ''} in each."
-        )
-
-    def _other_structure(self, call: Call) -> str:
-        got = call.names()
-        extra = [name for name in got if name not in self.names]
-        missing = [name for name in self.names if name not in got]
-        constants = call.constants()
-        for name in sorted(set(constants) | set(self._constants)):
-            before, now = self._constants.get(name, "nothing"), constants.get(name, "nothing")
-            if name not in [*extra, *missing] and before is not now and before != now:
-                return (
-                    f"{name} is not a tensor, so its value {before!r} is part of the compiled graph (got "
-                    f"{now!r}). Pass a tensor for what changes from call to call, or wrap the model once "
-                    "for each value."
-                )
-        detail = [f"without {', '.join(missing)}"] if missing else []
-        detail += [f"with {', '.join(extra)}"] if extra else []
-        return (
-            "The arguments are built differently from those the graph was compiled for: called "
-            f"{' and '.join(detail) or 'with other types or in another order'}. Pass the same ones in every "
-            "call."
         )
 
     def out_of_range(self, tensors: list[torch.Tensor], error: str) -> str:
@@ -298,6 +286,51 @@ class Signature:
             f"{'; '.join(integers) or 'there is none: it is computed in forward'}. Compare them with the "
             "number of rows they choose from, such as `size=` of a pooling layer."
         )
+
+
+def _difference(name: str, was: Any, now: Any) -> str:
+    """Where two structures, as in `Flat`, differ first, and what to do about it."""
+    kinds = [value[0] if isinstance(value, tuple) else value for value in (was, now)]
+    is_same = kinds[0] is kinds[1] and isinstance(was, tuple)
+    if (
+        not is_same
+        and not isinstance(was, tuple)
+        and not isinstance(now, tuple)
+        and torch.Tensor not in kinds
+    ):
+        return (
+            f"Value mismatch for {name}: expected {was!r} but got {now!r}. It is not a tensor, so its value "
+            "is part of the compiled graph: pass a tensor for what changes from call to call, or wrap the "
+            "model once for each value."
+        )
+    if not is_same:
+        expected, got = (kind.__name__ if isinstance(kind, type) else repr(kind) for kind in kinds)
+        return f"Type mismatch for {name}: expected {expected} but got {got}. {_COMPILED_FOR_OTHERS}"
+    before, after = _named_parts(*was), _named_parts(*now)
+    if kinds[0] is tuple and len(before) != len(after):
+        sizes = f"expected {len(before)} elements but got {len(after)}"
+        return f"Length mismatch for {name}: {sizes}. {_COMPILED_FOR_OTHERS}"
+    for what, keys in (
+        ("Missing", before.keys() - after.keys()),
+        ("Unexpected", after.keys() - before.keys()),
+    ):
+        if keys:
+            listed = ", ".join(sorted(map(str, keys)))
+            return f"{what} arguments: {listed}. In {name}: {_COMPILED_FOR_OTHERS}"
+    key = next(key for key in before if before[key] != after[key])
+    label = {dict: f"{name}[{key!r}]", tuple: f"{name}[{key}]"}.get(kinds[0], f"{name}.{key}")
+    return _difference(key if name == "the call" else label, before[key], after[key])
+
+
+def _named_parts(kind: type, parts: Any) -> dict[Any, Any]:
+    """The parts of a structure by key, position or attribute."""
+    if kind is dict:
+        return dict(parts)
+    if kind is tuple:
+        return dict(enumerate(parts))
+    if isinstance(parts, int):  # tensors that a parser of the user's own takes out
+        return dict.fromkeys(range(parts), torch.Tensor)
+    return {key if store is None else f"{store}.{key}": part for store, items in parts for key, part in items}
 
 
 def plain(tensor: torch.Tensor, keep_double: bool) -> torch.Tensor:
@@ -322,9 +355,9 @@ def as_returned(tensor: torch.Tensor) -> torch.Tensor:
 def _refuse_backward(*args: Any, **kwargs: Any) -> None:
     raise Error(
         "backward() cannot be called explicitly on outputs of a PopTorch model. If you're using a "
-        "trainingModel, the backwards pass is performed automatically when invoking the model: leave out "
-        "loss.backward(), optimizer.step() and zero_grad(). If you're using an inferenceModel, use a "
-        "trainingModel instead."
+        "trainingModel, the backwards pass is performed automatically when invoking the model. If you're "
+        "using an inferenceModel, you should use a trainingModel instead. Leave out loss.backward(), "
+        "optimizer.step() and zero_grad()."
     )
 
 
@@ -350,8 +383,8 @@ def _require_takeable(number: int, name: str, tensor: torch.Tensor, parts: int) 
         )
     if tensor.requires_grad:
         _LOG.warning(
-            "Input tensor has requires_grad=True set: input %d, %s, will be detached, because the backward "
-            "pass does not go through inputs. Set it inside forward if you need such gradients.",
+            "Input tensor has requires_grad=True set. This tensor will be detached because backward pass via "
+            "inputs is not supported. It is input %d, %s: set it inside forward if you need such gradients.",
             number,
             name,
         )

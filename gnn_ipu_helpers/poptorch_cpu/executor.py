@@ -23,7 +23,8 @@ from .arguments import Call, Flat, Signature, as_returned, plain, rebuild
 from .cache import ExecutableCache, PackedExecutable, compile_lock, read_export, write_export
 from .errors import Error, InvalidSetting, offer_only, only_on_ipu
 from .graph import Graph, ModelWatch, shallow_copy, unchanged
-from .options import Options, freeze, values_of
+from .ops import module_repr, take_traced_blocks
+from .options import Options, count_stages, freeze, values_of
 from .processes import Processes
 
 _LOG = logging.getLogger("poptorch")
@@ -157,7 +158,12 @@ class PoplarExecutor:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the mini-batches of a combined batch: forward, and when training also backward and steps."""
         with self._lock:
-            call = Call(self._forward, type(self._user_model).__name__, args, kwargs)
+            if self._options.log_cycle_count:
+                raise Error(
+                    "Cycle count logging is only supported on actual IPU hardware. Leave out "
+                    "logCycleCount(True); getLatency() gives seconds here too."
+                )
+            call = self._call(args, kwargs)
             if self._options.connection_type == enums.ConnectionType.Never:
                 raise InvalidSetting(
                     "Trying to run a model on an offline device (ConnectionType.Never): use "
@@ -184,6 +190,9 @@ class PoplarExecutor:
                         outputs.add(result)
             return outputs.joined()
 
+    def _call(self, args: tuple, kwargs: dict) -> Call:
+        return Call(self._forward, type(self._user_model).__name__, args, kwargs)
+
     @property
     def _per_step(self) -> int:
         return self._accumulation * self._replicas
@@ -191,7 +200,8 @@ class PoplarExecutor:
     def _train(self, call: Call, outputs: _Outputs) -> None:
         self._drop_gradients()
         for number, (result, loss) in enumerate(self._results(call), 1):
-            loss.backward(None if loss.dim() == 0 else torch.ones_like(loss))
+            if loss.requires_grad:
+                loss.backward(None if loss.dim() == 0 else torch.ones_like(loss))
             outputs.add(result)
             if number % self._per_step == 0:
                 self._step(self._per_step)
@@ -262,7 +272,7 @@ class PoplarExecutor:
         """Compile for these arguments, unless it is compiled; weights, buffers, random numbers stay as they
         are."""
         with self._lock:
-            call = Call(self._forward, type(self._user_model).__name__, args, kwargs)
+            call = self._call(args, kwargs)
             if self._graph is not None:
                 _LOG.warning(
                     "Call to compile() ignored: the executable is already compiled. Call destroy() first to "
@@ -294,9 +304,9 @@ class PoplarExecutor:
         self._written_buffers = written
         self._copy_buffers_to_device()
         self._compile_count += 1
-        if self._optimizer is not None:
-            self._optimizer.note_compiled()
         self._is_attached = self._options.connection_type != enums.ConnectionType.Never
+        if self._optimizer is not None and self._is_attached:
+            self._optimizer.note_compiled()
 
     def _compile_graph(self, call: Call, progress: Callable[[int], None]) -> tuple[Graph, set[str]]:
         """Trace and compile on the first mini-batch; running backward once compiles it too.
@@ -308,12 +318,28 @@ class PoplarExecutor:
         graph = Graph(self._model, self._training)
         args, kwargs, tensors = self._first_mini_batch(call)
         progress(5)
+        take_traced_blocks()
         with unchanged(self._model) as written, torch.set_grad_enabled(self._training):
             loss = graph.trace(args, kwargs, tensors)
             progress(60)
             if loss is not None and loss.requires_grad:
                 loss.backward(torch.ones_like(loss))
+            elif loss is not None:
+                _LOG.warning("The loss depends on no parameter of the model: nothing will be trained.")
+        self._require_filled_pipeline(take_traced_blocks())
         return graph, written
+
+    def _require_filled_pipeline(self, blocks: list[tuple[str | None, int | None]]) -> None:
+        """Raise if training in a pipeline of these blocks has fewer mini-batches to a step than stages."""
+        count = count_stages(self._options, blocks) if self._training else 0
+        if count > 1 and self._accumulation < 2 * count - 1:
+            raise Error(
+                "poptorch.Options().Training.gradientAccumulation must be greater than or equal to the "
+                f"number of pipeline stages ({2 * count - 1}) when using poptorch.PipelinedExecution. Please "
+                f"note that a model with {count} pipeline stages in PopTorch will have an additional "
+                f"{count - 1} stages when training. (Got {self._accumulation}; with "
+                "poptorch.ShardedExecution() any number will do.)"
+            )
 
     def _refuse_shared_buffers(self, written: set[str]) -> None:
         unknown = (
@@ -375,7 +401,7 @@ class PoplarExecutor:
         """Compile for these arguments and write the result to a file, for `poptorch.load`."""
         with self._lock:
             if self._graph is None:
-                call = Call(self._forward, type(self._user_model).__name__, args, kwargs)
+                call = self._call(args, kwargs)
                 self._compile(call, PackedExecutable())
             self.save(filename, export_model)
 
@@ -386,7 +412,7 @@ class PoplarExecutor:
             args, kwargs = self._example
             apart = PackedExecutable()
             with compile_lock, apart.around_compilation(()):
-                call = Call(self._forward, type(self._user_model).__name__, args, kwargs)
+                call = self._call(args, kwargs)
                 self._compile_graph(call, lambda percent: None)
             self._executable = apart.packed
         content = {
@@ -412,7 +438,7 @@ class PoplarExecutor:
                 f"{kinds[self._training]}."
             )
         args, kwargs = content["example"]
-        call = Call(self._forward, type(self._user_model).__name__, args, kwargs)
+        call = self._call(args, kwargs)
         self._compile(call, PackedExecutable(content["executable"]))
         if content["rng_state"] is not None:
             self.rng_state = content["rng_state"]
@@ -571,16 +597,17 @@ class PoplarExecutor:
 
     def cycleCount(self) -> int:
         """The cycles of the last run; only an IPU counts them."""
-        if not (self._options.exists("log_cycle_count") and self._options.log_cycle_count):
+        if not self._options.log_cycle_count:
             raise Error("Cycle count logging is disabled. Please set option logCycleCount to True to enable.")
-        if self._graph is None:
-            raise Error("Please run the model at least once before obtaining cycle count.")
-        raise only_on_ipu("cycleCount", "getLatency() gives seconds here too.")
+        raise Error("Please run the model at least once before obtaining cycle count.")
 
     def getPerfCounters(self) -> dict[str, list[list[float]]]:
-        """When each input and output of the last call began and ended to move, for each mini-batch."""
+        """When each input and output of the last call began and ended to move: a list of each tensor, with
+        an entry for each mini-batch."""
         begins, ends = [began for began, _ in self._times], [ended for _, ended in self._times]
-        return {"input": [begins], "input_complete": [begins], "output": [ends], "output_complete": [ends]}
+        inputs = [list(begins) for _ in (self._signature.names if self._signature else ())]
+        outputs = [list(ends) for _ in range(self._graph.num_outputs if self._graph else 0)]
+        return {"input": inputs, "input_complete": inputs, "output": outputs, "output_complete": outputs}
 
     def getHostIpuLatency(self) -> tuple[float, float, float]:
         """Seconds from host to device (minimum, maximum, mean): none here."""
@@ -612,7 +639,7 @@ class PoplarExecutor:
             )
 
     def __repr__(self) -> str:
-        return f"Poptorch{self._user_model!r}"
+        return f"Poptorch{module_repr(self._user_model)}"
 
 
 def times_compiled(executor: PoplarExecutor) -> int:
@@ -658,27 +685,22 @@ class _Outputs:
     """
 
     def __init__(self, mode: Any, period: int, iterations: int, per_iteration: int, replicas: int) -> None:
-        self._mode, self._period, self._replicas = mode, period, replicas
-        self._per_iteration = per_iteration
-        self._total = iterations * per_iteration
+        self._sums, self._replicas = mode == enums.OutputMode.Sum, replicas
+        total = iterations * per_iteration
+        self._wanted = set(range(total - replicas if mode == enums.OutputMode.Final else 0, total))
+        if mode == enums.OutputMode.EveryN:
+            self._wanted = {n for n in self._wanted if (n // per_iteration + 1) % period == 0}
         self._kept: list = []
         self._count = 0
 
     def add(self, outputs: Any) -> None:
         """Take the outputs of the next mini-batch."""
-        if self._mode == enums.OutputMode.Sum and self._count >= self._replicas:
+        if self._sums and self._count >= self._replicas:
             replica = self._count % self._replicas
             self._kept[replica] = _combine(lambda parts: parts[0] + parts[1], [self._kept[replica], outputs])
-        elif self._is_wanted():
+        elif self._count in self._wanted:
             self._kept.append(outputs)
         self._count += 1
-
-    def _is_wanted(self) -> bool:
-        if self._mode == enums.OutputMode.Final:
-            return self._count >= self._total - self._replicas
-        if self._mode == enums.OutputMode.EveryN:
-            return (self._count // self._per_iteration + 1) % self._period == 0
-        return True
 
     def joined(self) -> Any:
         """The outputs of the call: those kept, joined on dimension 0 (scalars: as a vector)."""

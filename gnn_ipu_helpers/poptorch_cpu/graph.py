@@ -38,6 +38,7 @@ class Graph:
         self._last_results: tuple = ()
         # Before tracing: `self.buffer += 1` in forward puts another object into the model.
         self._buffer_names = {id(tensor): name for name, tensor in model.named_buffers()}
+        self._parameters = list(model.parameters())
         self._modes = [(module, module.training) for module in model.modules()]
         self._traced = StaticFunction(model, self._backend, needs_loss=training, tries_padding=True)
 
@@ -53,7 +54,7 @@ class Graph:
             tensors: Those in `args` and `kwargs`, in order.
         """
         is_first = self._compiled is None
-        with self._as_compiled() if not is_first else contextlib.nullcontext():
+        with self._as_compiled() if not is_first else contextlib.nullcontext(), self._casting(tensors):
             try:
                 outputs = self._traced(*args, **kwargs)
             except StaticGraphError as error:
@@ -103,6 +104,11 @@ class Graph:
             for module, mode in now:
                 module.training = mode
 
+    def _casting(self, tensors: list[torch.Tensor]) -> contextlib.AbstractContextManager:
+        """Cast weights as the device does, where arguments and weights are of several widths."""
+        widths = {t.dtype for t in (*tensors, *self._parameters) if t.is_floating_point()}
+        return _WeightsLikeInputs() if len(widths) > 1 else contextlib.nullcontext()
+
     def _note_places(self, tensors: list[torch.Tensor], outputs: Any) -> None:
         """Note which inputs of the graph are arguments and buffers, and where each output comes from."""
         position = {id(tensor): place for place, tensor in enumerate(tensors)}
@@ -119,6 +125,7 @@ class Graph:
         self._output_template = rebuild(outputs, (torch.empty(0) for _ in leaves))
         result = {id(tensor): place for place, tensor in enumerate(self._last_results)}
         self._output_sources = [self._source(leaf, result, position, memory) for leaf in leaves]
+        self.num_outputs = len(leaves)
         for place, _ in self._argument_places:
             self._inputs[place] = None
 
@@ -178,6 +185,17 @@ class Graph:
             raise Error(str(StaticGraphError(findings)), findings) from None
 
 
+class _WeightsLikeInputs(torch.overrides.TorchFunctionMode):
+    """Has linear layers and convolutions compute in the type of their input, whatever that of their weights:
+    half-precision activations with weights in float32 are how PopTorch trains in mixed precision."""
+
+    def __torch_function__(self, function: Any, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
+        if function in (torch.nn.functional.linear, torch.conv1d, torch.conv2d, torch.conv3d):
+            dtype = args[0].dtype
+            args = (args[0], *[a.to(dtype) if isinstance(a, torch.Tensor) else a for a in args[1:]])
+        return function(*args, **(kwargs or {}))
+
+
 def _copied(graph_module: torch.fx.GraphModule) -> torch.fx.GraphModule:
     graph = torch.fx.Graph()
     result = graph.graph_copy(graph_module.graph, {})
@@ -191,7 +209,7 @@ def _memory(tensor: torch.Tensor) -> int:
 
 def _require_returnable(outputs: Any) -> None:
     """Raise if the model returns an object whose tensors a compiled graph cannot fill in."""
-    for leaf in leaves_of(outputs):
+    for _, leaf in leaves_of(outputs):
         if not isinstance(leaf, (torch.Tensor, bool, int, float, str, type(None))):
             raise Error(
                 f"The model returns a {type(leaf).__name__}: return tensors, or tuples, lists and dicts of "

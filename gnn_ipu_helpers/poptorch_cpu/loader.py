@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from typing import Any, Iterable, Iterator
 
 import torch
-from torch.utils import _pytree as pytree
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, IterableDataset
 
@@ -89,7 +89,7 @@ class DataLoader(TorchDataLoader):
             arguments.update(batch_size=size, drop_last=drop_last)
             arguments["shuffle"] = bool(shuffle) and not is_shared  # a share shuffles by itself
         self._rebatched_size = None
-        if self._mode == DataLoaderMode.AsyncRebatched:
+        if self._mode == DataLoaderMode.AsyncRebatched and batch_sampler is None:
             self._rebatched_size = _rebatch(arguments, size, rebatched_worker_size)
         elif rebatched_worker_size is not None:
             raise InvalidSetting("rebatched_worker_size is for mode=poptorch.DataLoaderMode.AsyncRebatched.")
@@ -118,7 +118,8 @@ class DataLoader(TorchDataLoader):
 
     def __len__(self) -> int:
         if self._rebatched_size is not None:
-            whole, rest = divmod(len(self.sampler), self._rebatched_size)
+            samples = self.dataset if isinstance(self.dataset, IterableDataset) else self.sampler
+            whole, rest = divmod(len(samples), self._rebatched_size)
         elif self._joins > 1:
             whole, rest = divmod(super().__len__(), self._joins)
         else:
@@ -128,11 +129,12 @@ class DataLoader(TorchDataLoader):
     def __iter__(self) -> Iterator:
         if isinstance(self.dataset, _Share):
             self.dataset.shuffle()
-        return _Synchronous(self).batches() if self._accessor is None else iter(self._accessor)
+        return iter(_Synchronous(self) if self._accessor is None else self._accessor)
 
 
 class _Synchronous:
-    """A loader's own batches, without loading ahead."""
+    """A loader's own batches, without loading ahead: in the process that does so for it, they draw from that
+    process's random numbers."""
 
     def __init__(self, loader: DataLoader) -> None:
         self._loader = loader
@@ -141,13 +143,6 @@ class _Synchronous:
         return len(self._loader)
 
     def __iter__(self) -> Iterator:
-        # In the process that loads ahead: the loader draws from that process's random numbers.
-        return self.batches()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__
-
-    def batches(self) -> Iterator:
         loader = self._loader
         batches = TorchDataLoader.__iter__(loader)
         if loader._rebatched_size is not None:
@@ -177,8 +172,8 @@ def _refuse_beside_batch_sampler(batch_size: int | None, shuffle: bool | None, i
 
 def _rebatch(arguments: dict[str, Any], size: int | None, worker_size: int | None) -> int:
     """Let workers load `worker_size` samples at a time; returns the size they are put together to."""
-    if size is None or "batch_sampler" in arguments:
-        raise InvalidSetting("DataLoaderMode.AsyncRebatched needs a batch_size, and no batch_sampler.")
+    if size is None:
+        raise InvalidSetting("DataLoaderMode.AsyncRebatched needs a batch_size.")
     if worker_size is not None and not 1 <= worker_size <= size:
         raise InvalidSetting(
             f"rebatched_worker_size must lie in 1..{size}, the combined batch size (got {worker_size})."
@@ -252,41 +247,28 @@ class _Share(Dataset):
 
 
 def _joined(batches: Iterable, count: int, drop_last: bool) -> Iterator:
-    """Every `count` batches as one, tensor by tensor on dimension 0."""
-    held = []
-    for batch in batches:
-        held.append(batch)
-        if len(held) == count:
-            yield join(held)
-            held = []
-    if held and not drop_last:
-        yield join(held)
-
-
-def join(batches: list) -> Any:
-    """Batches of the same structure as one: their tensors concatenated on dimension 0."""
-    if len(batches) == 1:
-        return batches[0]
-    tensors = [torch.cat(parts) for parts in zip(*(Flat(batch).tensors for batch in batches))]
-    return rebuild(batches[0], iter(tensors))
+    """Every `count` batches of one structure as one, tensor by tensor on dimension 0."""
+    batches = iter(batches)
+    while held := list(itertools.islice(batches, count)):
+        if len(held) == count or not drop_last:
+            tensors = [torch.cat(parts) for parts in zip(*(Flat(batch).tensors for batch in held))]
+            yield rebuild(held[0], iter(tensors))
 
 
 def rebatched(batches: Iterable, size: int, drop_last: bool = True) -> Iterator:
     """Cut and join batches on dimension 0 to batches of `size`; an incomplete last one may be dropped."""
     pending: list[list[torch.Tensor]] = []
     held = 0
-    structure = None
     for batch in batches:
-        leaves, structure = pytree.tree_flatten(batch)
-        pending.append(leaves)
-        held += leaves[0].shape[0]
+        pending.append(Flat(batch).tensors)
+        held += len(pending[-1][0])
         while held >= size:
             joined = [torch.cat(parts) for parts in zip(*pending)]
-            yield pytree.tree_unflatten([leaf[:size] for leaf in joined], structure)
+            yield rebuild(batch, iter([tensor[:size] for tensor in joined]))
             held -= size
-            pending = [[leaf[size:] for leaf in joined]]
+            pending = [[tensor[size:] for tensor in joined]]
     if held and not drop_last:
-        yield pytree.tree_unflatten([torch.cat(parts) for parts in zip(*pending)], structure)
+        yield rebuild(batch, iter([torch.cat(parts) for parts in zip(*pending)]))
 
 
 # Loading ahead
@@ -331,15 +313,12 @@ class AsynchronousDataAccessor:
         sharing_strategy: SharingStrategy = SharingStrategy.ForkServer,
         rebatched_size: int | None = None,
     ) -> None:
-        if isinstance(dataset, DataLoader):
-            if dataset._accessor is not None:
-                raise Error(
-                    "The DataLoader already uses an AsynchronousDataAccessor internally: go over it as it "
-                    "is, or make it with mode=poptorch.DataLoaderMode.Sync."
-                )
-            is_nested = dataset.num_workers > 0  # its workers cannot be started from another worker
-        else:
-            is_nested = getattr(dataset, "num_workers", 0) > 0
+        if isinstance(dataset, DataLoader) and dataset._accessor is not None:
+            raise Error(
+                "The DataLoader already uses an AsynchronousDataAccessor internally: go over it as it is, or "
+                "make it with mode=poptorch.DataLoaderMode.Sync."
+            )
+        is_nested = getattr(dataset, "num_workers", 0) > 0  # workers cannot be started from another worker
         if rebatched_size is not None and rebatched_size < 2:
             raise InvalidSetting(f"rebatched_size must be None or greater than 1 (got {rebatched_size}).")
         self._dataset = dataset

@@ -21,10 +21,10 @@ def _tensor(what: str, value: Any) -> torch.Tensor:
     return value
 
 
-def _integer(what: str, value: Any) -> int:
-    if not isinstance(value, int):
-        raise Error(f"{what} must be an integer (got {value!r}).")
-    return value
+def _while_tracing(function: Callable) -> Callable:
+    """Have the tracer call `function` as plain Python, so that it may take notes."""
+    compiler = getattr(torch, "compiler", None)  # torch 2.0 has none: it loads batches, and wraps no model
+    return compiler.assume_constant_result(function) if compiler else function
 
 
 # Loops and branches
@@ -122,32 +122,53 @@ def nop(tensor: torch.Tensor) -> torch.Tensor:
 def dynamic_slice(tensor: torch.Tensor, dim: int, start: torch.Tensor, size: int, step: int) -> torch.Tensor:
     """Every `step`-th of the `size` elements of dimension `dim` from `start` on.
 
-    `start` is an integer tensor, whose value may change from call to call. The result has
-    `ceil(size / step)` elements in that dimension.
+    `start` is an integer tensor, whose value may change from call to call; beyond the end it goes on from the
+    beginning. `size` divides the length of the dimension. The result has `ceil(size / step)` elements in it.
     """
-    _tensor("dynamic_slice", tensor)
-    _tensor("The start of dynamic_slice", start)
-    for name, value in (("dim", dim), ("size", size), ("step", step)):
-        _integer(f"dynamic_slice: {name}", value)
-    offsets = torch.arange(0, size, step, device=tensor.device)
-    return tensor.index_select(dim, start.reshape(()) + offsets)
+    places = _places("dynamic_slice", tensor, dim, start, size, step)
+    if tensor.shape[dim] % size:
+        raise Error(
+            f"The size of the slice ({size}) must be a factor of the slicing dimension "
+            f"({tensor.shape[dim]}). Take a size that divides it, or pad the tensor."
+        )
+    return tensor.index_select(dim, places)
 
 
 def dynamic_update(
     input: torch.Tensor, src: torch.Tensor, dim: int, start: torch.Tensor, size: int
 ) -> torch.Tensor:
     """A copy of `input` with `src` in the `size` places of dimension `dim` from `start` on."""
-    for name, value in (("input", input), ("src", src), ("start", start)):
-        _tensor(f"{name} of dynamic_update", value)
-    _integer("dynamic_update: dim", dim)
-    _integer("dynamic_update: size", size)
-    if input.dim() != src.dim() or input.dtype != src.dtype:
+    places = _places("dynamic_update", input, dim, start, size)
+    if input.dim() != _tensor("src of dynamic_update", src).dim():
         raise Error(
-            "dynamic_update: input and src must have the same number of dimensions and the same dtype (got "
-            f"{list(input.shape)} {input.dtype} and {list(src.shape)} {src.dtype})."
+            f"input and src tensors must have same dimensionality. ({input.dim()}) vs ({src.dim()}): their "
+            f"shapes are {list(input.shape)} and {list(src.shape)}."
         )
-    places = start.reshape(()) + torch.arange(size, device=input.device)
+    if input.dtype != src.dtype:
+        raise Error(
+            f"input and src tensor must have same dtype. ({input.dtype} vs {src.dtype}): pass "
+            f"src.to({input.dtype})."
+        )
     return input.index_copy(dim, places, src)
+
+
+def _places(
+    name: str, tensor: torch.Tensor, dim: int, start: torch.Tensor, size: int, step: int = 1
+) -> torch.Tensor:
+    """The indices of a slice that begins where a tensor says."""
+    _tensor(name, tensor)
+    _tensor(f"The start of {name}", start)
+    for what, value in (("dim", dim), ("size", size), ("step", step)):
+        if not isinstance(value, int):
+            raise Error(f"{name}: {what} must be an integer (got {value!r}).")
+    if size == 0:
+        raise Error("The start and end of a slice must be different: its size is 0.")
+    if size < 0:
+        raise Error(
+            "Taking a slice of a tensor with the end less than the start is not supported: its size is "
+            f"{size}."
+        )
+    return (start.reshape(()) + torch.arange(0, size, step, device=tensor.device)) % tensor.shape[dim]
 
 
 def serializedMatMul(
@@ -213,8 +234,16 @@ def ipu_print_tensor(
     open_bracket: str = "(",
     close_bracket: str = ")",
 ) -> torch.Tensor:
-    """Print `tensor` when the graph runs on an IPU; here it is returned unprinted, as are its gradients."""
+    """Print `tensor` when the graph runs on an IPU; here it is returned unprinted, and a warning says so."""
+    _say_unprinted(title)
     return _tensor("ipu_print_tensor", tensor)
+
+
+@_while_tracing
+def _say_unprinted(title: str) -> None:
+    if isRunningOnIpu():
+        text = "ipu_print_tensor(..., %r) prints on an IPU only: return the tensor from forward to see it."
+        logging.getLogger("poptorch").warning(text, title)
 
 
 def recomputationCheckpoint(*tensors: torch.Tensor) -> Any:
@@ -326,36 +355,67 @@ class MultiConv(_Scope):
     def __init__(self) -> None:
         self._settings: dict[str, Any] = {}
 
-    def _set(self, name: str, value: Any, kind: type, may_be_list: bool = True) -> MultiConv:
+    def __enter__(self) -> MultiConv:
+        if _open_multi_conv(True):
+            raise Error("Nested poptorch.MultiConv is not supported: end the outer one first.")
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        _open_multi_conv(False)
+
+
+# MultiConv's settings: what each takes, whether it may be given for each convolution apart, how PopTorch
+# refuses another value, and what it does.
+_MULTI_CONV = {
+    "availableMemoryProportions": (float, True, "proportions", "The part of memory each may take."),
+    "partialsTypes": (torch.dtype, True, "partials types", "The type of each one's partial results."),
+    "enableConvDithering": (bool, True, "value", "Spread convolutions over tiles."),
+    "planType": (MultiConvPlanType, False, "plan type", "Side by side, or one after the other."),
+    "perConvReservedTiles": (int, False, "number of tiles", "Tiles kept for each convolution."),
+    "cycleBackOff": (float, False, "cycle back-off", "How much slower a convolution may become."),
+}
+
+
+def _multi_conv_setter(name: str, kind: type, may_be_list: bool, noun: str, doc: str) -> Callable:
+    def set_it(self: MultiConv, value: Any) -> MultiConv:
         items = value if may_be_list and isinstance(value, (list, tuple)) else [value]
         if value is not None and not (items and all(isinstance(item, kind) for item in items)):
-            raise InvalidSetting(f"MultiConv.{name} takes {kind.__name__} (got {value!r}).")
+            raise InvalidSetting(f"Invalid {noun}: MultiConv.{name} takes a {kind.__name__} (got {value!r}).")
         self._settings[name] = value
         return self
 
-    def availableMemoryProportions(self, value: Any) -> MultiConv:
-        """The part of memory each convolution may take."""
-        return self._set("availableMemoryProportions", value, float)
+    set_it.__name__, set_it.__doc__ = name, doc
+    return set_it
 
-    def partialsTypes(self, value: Any) -> MultiConv:
-        """The type of each convolution's partial results."""
-        return self._set("partialsTypes", value, torch.dtype)
 
-    def enableConvDithering(self, value: Any) -> MultiConv:
-        """Spread convolutions over tiles."""
-        return self._set("enableConvDithering", value, bool)
+for _name, _row in _MULTI_CONV.items():
+    setattr(MultiConv, _name, _multi_conv_setter(_name, *_row))
 
-    def planType(self, value: Any) -> MultiConv:
-        """Side by side, or one after the other."""
-        return self._set("planType", value, MultiConvPlanType, may_be_list=False)
 
-    def perConvReservedTiles(self, value: int) -> MultiConv:
-        """Tiles kept for each convolution."""
-        return self._set("perConvReservedTiles", value, int, may_be_list=False)
+_traced_blocks: list[tuple[str | None, int | None]] = []
+_is_multi_conv_open = False
 
-    def cycleBackOff(self, value: float) -> MultiConv:
-        """How much slower a convolution may become."""
-        return self._set("cycleBackOff", value, float, may_be_list=False)
+
+@_while_tracing
+def _open_multi_conv(is_open: bool) -> bool:
+    """Open or close one while tracing; returns whether one was open before."""
+    global _is_multi_conv_open
+    before, _is_multi_conv_open = _is_multi_conv_open, is_open and isRunningOnIpu()
+    return before and isRunningOnIpu()
+
+
+@_while_tracing
+def _begin_block(user_id: str | None, ipu_id: int | None) -> None:
+    if isRunningOnIpu():
+        _traced_blocks.append((user_id, ipu_id))
+
+
+def take_traced_blocks() -> list[tuple[str | None, int | None]]:
+    """The blocks, each a name and an IPU, that tracing has met since this was last asked."""
+    blocks = list(_traced_blocks)
+    _traced_blocks.clear()
+    _open_multi_conv(False)  # an error in an earlier trace may have left one open
+    return blocks
 
 
 class Block(torch.nn.Module, _Scope):
@@ -365,6 +425,10 @@ class Block(torch.nn.Module, _Scope):
         super().__init__()
         self._user_id, self._ipu_id = user_id, ipu_id
 
+    def __enter__(self) -> Block:
+        _begin_block(self._user_id, self._ipu_id)
+        return self
+
     @staticmethod
     def useAutoId() -> None:
         """Number blocks anew from 0 in the next model."""
@@ -372,6 +436,7 @@ class Block(torch.nn.Module, _Scope):
     @staticmethod
     def start(user_id: str | None = None, ipu_id: int | None = None) -> None:
         """All operations from here on, up to the next block, belong to this one."""
+        _begin_block(user_id, ipu_id)
 
 
 class LegacyBeginBlockFn(torch.nn.Module):
@@ -381,14 +446,25 @@ class LegacyBeginBlockFn(torch.nn.Module):
         self, layer_to_call: Callable, user_id: str | None = None, ipu_id: int | None = None
     ) -> None:
         super().__init__()
-        self._layer_to_call = layer_to_call
+        self._layer_to_call, self._user_id, self._ipu_id = layer_to_call, user_id, ipu_id
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the layer."""
+        _begin_block(self._user_id, self._ipu_id)
         return self._layer_to_call(*args, **kwargs)
 
 
-_BLOCK = "_poptorch_block"
+class _BeginsBlock:
+    """The hook that `BeginBlock` leaves in a module."""
+
+    def __init__(self, user_id: str | None, ipu_id: int | None) -> None:
+        self._user_id, self._ipu_id = user_id, ipu_id
+
+    def __call__(self, module: torch.nn.Module, inputs: Any) -> None:
+        _begin_block(self._user_id, self._ipu_id)
+
+    def __repr__(self) -> str:
+        return f"BeginBlock(user_id={self._user_id}, ipu_id={self._ipu_id})"
 
 
 def BeginBlock(layer_to_call: Any, user_id: str | None = None, ipu_id: int | None = None) -> Any:
@@ -397,19 +473,36 @@ def BeginBlock(layer_to_call: Any, user_id: str | None = None, ipu_id: int | Non
         if callable(layer_to_call):
             return LegacyBeginBlockFn(layer_to_call, user_id, ipu_id)
         raise Error(f"BeginBlock takes a module or a function (got {type(layer_to_call).__name__}).")
-    if hasattr(layer_to_call, _BLOCK):
+    if any(isinstance(hook, _BeginsBlock) for hook in layer_to_call._forward_pre_hooks.values()):
         raise Error(
             "The module has already been assigned to a block: call poptorch.removeBlocks(model) first."
         )
-    setattr(layer_to_call, _BLOCK, (user_id, ipu_id))
+    layer_to_call.register_forward_pre_hook(_BeginsBlock(user_id, ipu_id))
     return layer_to_call
 
 
 def removeBlocks(module: torch.nn.Module) -> None:
     """Take the blocks out of a model."""
     for part in require_instance("The model", module, torch.nn.Module).modules():
-        if hasattr(part, _BLOCK):
-            delattr(part, _BLOCK)
+        for key, hook in list(part._forward_pre_hooks.items()):
+            if isinstance(hook, _BeginsBlock):
+                del part._forward_pre_hooks[key]
+
+
+def module_repr(m: torch.nn.Module) -> str:
+    """`repr` of a model, with the blocks that begin in it.
+
+    Example:
+        >>> module_repr(BeginBlock(torch.nn.ReLU(), "first", ipu_id=1))
+        'BeginBlock(user_id=first, ipu_id=1) ReLU()'
+    """
+    hooks = "".join(f"{hook!r} " for hook in m._forward_pre_hooks.values() if isinstance(hook, _BeginsBlock))
+    inside = [hook for part in m.modules() if part is not m for hook in part._forward_pre_hooks.values()]
+    if not any(isinstance(hook, _BeginsBlock) for hook in inside):
+        return hooks + repr(m)
+    parts = [f"({name}): {module_repr(part)}" for name, part in m.named_children()]
+    lines = "\n".join([*m.extra_repr().splitlines(), *parts]).replace("\n", "\n  ")
+    return f"{hooks}{m._get_name()}(\n  {lines}\n)"
 
 
 def BlockFunction(user_id: str | None = None, ipu_id: int | None = None) -> Callable[[Callable], Callable]:
@@ -418,6 +511,7 @@ def BlockFunction(user_id: str | None = None, ipu_id: int | None = None) -> Call
     def decorate(function: Callable) -> Callable:
         @functools.wraps(function)
         def in_block(*args: Any, **kwargs: Any) -> Any:
+            _begin_block(user_id, ipu_id)
             return function(*args, **kwargs)
 
         return in_block

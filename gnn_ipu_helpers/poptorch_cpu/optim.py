@@ -14,14 +14,23 @@ from typing import Any, Callable, Iterable, Iterator
 
 import torch
 
-from .errors import Error, InvalidSetting, only_on_ipu
+from .errors import Error, InvalidSetting
 
 _LOG = logging.getLogger("poptorch")
-_ACCUMULATORS = {
+# What PopTorch's optimisers take besides torch's arguments, with the default.
+_OF_IPU = {
+    "loss_scaling": 1.0,
+    "velocity_scaling": 1.0,
+    "max_grad_norm": float("inf"),
+    "bias_correction": True,
+    "use_combined_accum": False,
+    "use_tf_variant": False,
     "accum_type": torch.float32,
+    "velocity_accum_type": torch.float32,
     "first_order_momentum_accum_type": torch.float32,
     "second_order_momentum_accum_type": torch.float32,
 }
+_ACCUMULATORS = "accum_type first_order_momentum_accum_type second_order_momentum_accum_type"
 
 
 class VariableAttributes:
@@ -77,15 +86,15 @@ class Optimizer:
         ipu: dict[str, Any] = {"ipu_state": None, "ipu_param": None}
         if self._is_on_device:
             ipu["ipu_state"] = {
-                f"{name}___{number}": value
+                f"{name}___{number}": torch.as_tensor(value)
                 for number, state in own["state"].items()
                 for name, value in state.items()
             }
             ipu["ipu_param"] = {
-                f"{name}___{number}": value
+                f"{name}___{number}": torch.as_tensor(value)
                 for number, group in enumerate(own["param_groups"])
                 for name, value in group.items()
-                if name != "params"
+                if name != "params" and value is not None
             }
         return {**ipu, **own}
 
@@ -108,8 +117,8 @@ class Optimizer:
         }
 
 
-def _constructor(parent: type, required: str, of_torch: str, of_ipu: dict[str, Any]) -> Callable:
-    """An `__init__` that hands torch's arguments on to `parent`, and keeps the others with these defaults.
+def _constructor(parent: type, required: str, optional: str) -> Callable:
+    """An `__init__` of these arguments that hands torch's on to `parent` and keeps those of `_OF_IPU`.
 
     None as an argument means the default, torch's or the device's.
     """
@@ -128,11 +137,11 @@ def _constructor(parent: type, required: str, of_torch: str, of_ipu: dict[str, A
         self._kept = [*kept, "variable_attrs", "_kept", "_is_on_device"]
         self.variable_attrs = VariableAttributes([*given], [*self.defaults, *of_ipu])
 
-    names = [*of_torch.split(), *of_ipu]
+    of_ipu = {name: _OF_IPU[name] for name in optional.split() if name in _OF_IPU}
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.Signature(
         [inspect.Parameter(name, kind) for name in ("self", *required.split())]
-        + [inspect.Parameter(name, kind, default=None) for name in names]
+        + [inspect.Parameter(name, kind, default=None) for name in optional.split()]
     )
     __init__.__signature__ = signature
     return __init__
@@ -169,15 +178,8 @@ class SGD(Optimizer, torch.optim.SGD):
     __init__ = _constructor(
         torch.optim.SGD,
         "params lr",
-        "momentum dampening weight_decay nesterov maximize foreach differentiable",
-        {
-            "loss_scaling": 1.0,
-            "velocity_scaling": 1.0,
-            "use_combined_accum": False,
-            "accum_type": torch.float32,
-            "velocity_accum_type": torch.float32,
-            "max_grad_norm": float("inf"),
-        },
+        "momentum dampening weight_decay nesterov maximize foreach differentiable loss_scaling "
+        "velocity_scaling use_combined_accum accum_type velocity_accum_type max_grad_norm",
     )
 
 
@@ -187,8 +189,8 @@ class Adam(Optimizer, torch.optim.Adam):
     __init__ = _constructor(
         torch.optim.Adam,
         "params",
-        "lr betas eps weight_decay amsgrad foreach maximize capturable differentiable fused",
-        {"loss_scaling": 1.0, **_ACCUMULATORS, "max_grad_norm": float("inf")},
+        "lr betas eps weight_decay amsgrad foreach maximize capturable differentiable fused loss_scaling "
+        f"{_ACCUMULATORS} max_grad_norm",
     )
 
 
@@ -198,8 +200,8 @@ class AdamW(Optimizer, torch.optim.AdamW):
     __init__ = _constructor(
         torch.optim.AdamW,
         "params",
-        "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused",
-        {"loss_scaling": 1.0, "bias_correction": True, **_ACCUMULATORS, "max_grad_norm": float("inf")},
+        "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused loss_scaling "
+        f"bias_correction {_ACCUMULATORS} max_grad_norm",
     )
 
     @torch.no_grad()
@@ -215,54 +217,68 @@ class AdamW(Optimizer, torch.optim.AdamW):
 
 
 class RMSprop(Optimizer, torch.optim.RMSprop):
-    """RMSprop, as `torch.optim.RMSprop`."""
+    """RMSprop, as `torch.optim.RMSprop`.
 
-    _keep = _constructor(
+    With `use_tf_variant` as in TensorFlow: the mean of squares begins at one, `eps` stands inside the root,
+    and the learning rate is part of the momentum.
+    """
+
+    __init__ = _constructor(
         torch.optim.RMSprop,
         "params",
-        "lr alpha eps weight_decay momentum centered foreach maximize differentiable",
-        {"loss_scaling": 1.0, **_ACCUMULATORS, "use_tf_variant": False},
+        "lr alpha eps weight_decay momentum centered foreach maximize differentiable loss_scaling "
+        f"{_ACCUMULATORS} use_tf_variant",
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._keep(*args, **kwargs)
-        if self.use_tf_variant:
-            raise only_on_ipu("RMSprop(use_tf_variant=True)", "Use torch's variant, the default.")
+    @torch.no_grad()
+    def step(self, closure: Callable | None = None) -> Any:
+        """Update the parameters."""
+        if not self.use_tf_variant:
+            return torch.optim.RMSprop.step(self, closure)
+        loss = _evaluate(closure)
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    _tf_rmsprop(group, parameter, self.state[parameter])
+        return loss
 
-    __init__.__signature__ = _keep.__signature__
+
+def _tf_rmsprop(group: dict[str, Any], parameter: torch.Tensor, state: dict[str, Any]) -> None:
+    if not state:
+        state["square_avg"] = torch.ones_like(parameter)
+        state["grad_avg"], state["momentum_buffer"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+    gradient = parameter.grad.add(parameter, alpha=group["weight_decay"])
+    variance = state["square_avg"].lerp_(gradient.square(), 1 - group["alpha"])
+    if group["centered"]:
+        variance = variance - state["grad_avg"].lerp_(gradient, 1 - group["alpha"]).square()
+    step = group["lr"] * gradient / (variance + group["eps"]).sqrt()
+    parameter.sub_(state["momentum_buffer"].mul_(group["momentum"]).add_(step))
 
 
-class LAMB(Optimizer, torch.optim.Optimizer):
-    """LAMB: Adam's step for each layer, scaled by the norm of its weights over the norm of the step."""
-
+class _Lamb(torch.optim.Optimizer):
     def __init__(
         self,
         params: Iterable,
-        lr: float | None = None,
-        betas: tuple[float, float] | None = None,
-        eps: float | None = None,
-        weight_decay: float | None = None,
-        bias_correction: bool | None = None,
-        loss_scaling: float | None = None,
-        max_weight_norm: float | None = None,
-        accum_type: torch.dtype | None = None,
-        first_order_momentum_accum_type: torch.dtype | None = None,
-        second_order_momentum_accum_type: torch.dtype | None = None,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        max_weight_norm: float = 65500.0,
     ) -> None:
-        given = {name: value for name, value in locals().items() if value is not None}
-        defaults = {
-            "lr": 1e-3,
-            "betas": (0.9, 0.999),
-            "eps": 1e-8,
-            "weight_decay": 1e-2,
-            "max_weight_norm": 65500.0,
-        }
-        defaults.update({name: given[name] for name in defaults if name in given})
+        defaults = dict(
+            lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, max_weight_norm=max_weight_norm
+        )
         torch.optim.Optimizer.__init__(self, params, defaults)
-        of_ipu = {"bias_correction": True, "loss_scaling": 1.0, **_ACCUMULATORS}
-        vars(self).update({name: given.get(name, value) for name, value in of_ipu.items()})
-        self._kept = [*of_ipu, "variable_attrs", "_kept", "_is_on_device"]
-        self.variable_attrs = VariableAttributes([*given], [*defaults, *of_ipu])
+
+
+class LAMB(Optimizer, _Lamb):
+    """LAMB: Adam's step for each layer, scaled by the norm of its weights over the norm of the step."""
+
+    __init__ = _constructor(
+        _Lamb,
+        "params",
+        f"lr betas eps weight_decay bias_correction loss_scaling max_weight_norm {_ACCUMULATORS}",
+    )
 
     @torch.no_grad()
     def step(self, closure: Callable | None = None) -> Any:
@@ -340,7 +356,9 @@ class DeviceOptimizer:
         self._settings = _settings(optimizer)
         self._constants = _constants(optimizer)
         self._may_be_odd = may_be_odd
-        self._attributes = [name for group in optimizer.param_groups for name in group] + [*vars(optimizer)]
+        self._attributes = {"optimizer": {*vars(optimizer)}}
+        for number, group in enumerate(optimizer.param_groups):
+            self._attributes[f"group {number}"] = {*group}
         self._has_warned = False
 
     def note_compiled(self) -> None:
@@ -356,12 +374,11 @@ class DeviceOptimizer:
                 f"The model was compiled for {before._kind.__name__} with {len(before._settings)} group(s) "
                 f"of parameters (got {self._kind.__name__} with {len(self._settings)}): wrap the model anew."
             )
-        unknown = [name for name in self._attributes if name not in before._attributes]
-        if unknown and not self._may_be_odd:
-            kind = self._kind.__name__
-            _LOG.warning(
-                "Ignoring unexpected optimizer attribute or group in %s optimizer: %s", kind, unknown
-            )
+        for owner, names in self._attributes.items():
+            unknown = sorted(names - before._attributes[owner])
+            if unknown and not self._may_be_odd:
+                text = "Ignoring unexpected %s attribute in %s optimizer: %s"
+                _LOG.warning(text, owner, self._kind.__name__, unknown)
         for old, new, was, now in zip(before._settings, self._settings, before._constants, self._constants):
             for name, value in new.items():
                 if (name in was) != (name in now) or (name in was and old.get(name, value) != value):

@@ -1,4 +1,4 @@
-"""`poptorch.Options`: settings that act here as methods, those that need an IPU as a table.
+"""`poptorch.Options`: a table of settings, and the few that do more than keep a value as methods.
 
 What was set can be read by the names PopTorch stores it under (`options.device_iterations`). Settings that
 only mean something on an IPU are checked and kept like the others, and listed as having no effect here.
@@ -24,8 +24,35 @@ from .processes import launched_as
 
 _LOG = logging.getLogger("poptorch")
 
-# Settings that only mean something on an IPU, by group: the call as PopTorch has it, its annotations being
-# what is checked, and what it does there. They can be read back by the names of their arguments.
+# Settings by group: the call as PopTorch has it, its annotations being what is checked, and what it does.
+# They are read by the names of their arguments, or by those of _READ_AS.
+_ACTING = {
+    "Options": {
+        "deviceIterations(device_iterations)": "Run this many mini-batches (training: steps) in one call.",
+        "replicationFactor(replication_factor)": "Train as this many replicas, on mini-batches of their own.",
+        "modelName(name)": "A name for the model, used for its entry in the executable cache.",
+        "enableExecutableCaching(path)": "Keep compiled graphs in this directory, for the next process to "
+        "start warm; None: do not.",
+        "showCompilationProgressBar(show=True)": "Show a progress bar while compiling.",
+        "relaxOptimizerAttributesChecks(relax=True)": "Do not warn about what the device leaves out of an "
+        "optimiser.",
+        "broadcastBuffers(broadcast_buffers=True)": "Whether replicas share buffers. With several, a model "
+        "that writes buffers needs False.",
+        "updatableNamedBuffers(buffers: list)": "Buffers that `copyNamedBuffersToDevice` may write.",
+        "connectionType(connection_type: ConnectionType)": "When to attach to a device; a model with "
+        "`ConnectionType.Never` can only be compiled.",
+        "logCycleCount(log_cycle_count)": "Count the IPU's cycles; a model that should cannot run without.",
+    },
+    "Training": {
+        "gradientAccumulation(gradient_accumulation)": "Add up this many mini-batches' gradients to a step.",
+        "accumulationAndReplicationReductionType(reduction_type)": "Whether gradients of accumulated and "
+        "replicated mini-batches are averaged, the default, or added.",
+        "setMeanAccumulationAndReplicationReductionStrategy"
+        "(mean_reduction_strategy: MeanReductionStrategy)": "When a mean over gradients is taken; in float32 "
+        "it makes no difference.",
+    },
+}
+# Those that only mean something on an IPU.
 _KEPT = {
     "Options": {
         "sourceLocationExcludes(excludes)": "Paths left out of source locations in the compiler's log.",
@@ -37,10 +64,8 @@ _KEPT = {
         "useIpuModel(use_model)": "Simulate an IPU.",
         "syncPattern(sync_pattern: SyncPattern)": "How IPUs wait for one another.",
         "useIpuId(ipu_id: int)": "Which IPU to use.",
-        "anchorTensor(short_name, long_name, output_mode=None, output_return_period=1)": "Keep a tensor.",
         "enableStableNorm(enabled)": "Use the slower, stabler normalisation.",
         "enableSyntheticData(enabled)": "Measure without moving data.",
-        "logCycleCount(log_cycle_count)": "Count the IPU's cycles.",
         "enableProfiling(profile_dir=None)": "Write a profile for the PopVision tools.",
         "disableModuleNamescope()": "Leave module names out of the compiled graph.",
         "setAvailableMemoryProportion(available_memory_proportion: dict)": "Memory of each IPU for scratch.",
@@ -79,8 +104,46 @@ _KEPT = {
         "useIOTilesToStore(use: bool = True)": "Store through tiles kept for input and output.",
     },
 }
-# Values that a kept setting refuses, by its name: a test of its arguments, and what it takes.
+_READ_AS = {
+    "modelName": "model_name",
+    "enableExecutableCaching": "cachePath",
+    "showCompilationProgressBar": "show_compilation_progress_bar",
+    "relaxOptimizerAttributesChecks": "relax_optimizer_checks",
+    "updatableNamedBuffers": "updatable_named_buffers",
+    "accumulationAndReplicationReductionType": "accumulation_and_replication_reduction_type",
+    "setMeanAccumulationAndReplicationReductionStrategy": "meanAccumulationAndReplicationReductionStrategy",
+    "setActivationLocation": "location_activation",
+    "setWeightLocation": "location_weight",
+    "setOptimizerLocation": "location_optimizer",
+    "setAccumulatorLocation": "location_accumulator",
+    "useOnChipStorage": "onChip",
+    **{name: name for name in ("minElementsForOffChip", "minElementsForReplicatedTensorSharding")},
+    **{name: name for name in ("useReplicatedTensorSharding", "useIOTilesToLoad", "useIOTilesToStore")},
+}
+# What can be read before it is set, though it means nothing here.
+_KEPT_DEFAULTS = {
+    "log_dir": ".",
+    "auto_round_num_ipus": False,
+    "sync_pattern": enums.SyncPattern.Full,
+    "available_memory_proportion": {},
+    "anchored_tensors": {},
+}
+
+
+def _is_no_count(value: Any) -> bool:
+    return isinstance(value, bool) or not isinstance(value, int) or value < 1
+
+
+# Values that a setting refuses, by its name: a test of its arguments, and what it takes.
+_COUNT = (_is_no_count, "an integer of at least 1")
 _REFUSED = {
+    "deviceIterations": _COUNT,
+    "replicationFactor": _COUNT,
+    "gradientAccumulation": _COUNT,
+    "accumulationAndReplicationReductionType": (
+        lambda kind: kind not in (enums.ReductionType.Sum, enums.ReductionType.Mean),
+        "poptorch.ReductionType.Mean or .Sum",
+    ),
     "traceModel": (lambda trace_model: trace_model, "False: tracing with torch.jit is no longer supported"),
     "setPartialsType": (
         lambda dtype: dtype not in (torch.float32, torch.float16),
@@ -112,9 +175,10 @@ class Settings:
         if title is None:  # a user's own
             return
         cls._title = title
-        for call, doc in _KEPT.get(title, {}).items():
-            name, _, parameters = call.partition("(")
-            setattr(cls, name, _keeper(name, parameters[:-1], doc))
+        for table in (_ACTING, _KEPT):
+            for call, doc in table.get(title, {}).items():
+                name, _, parameters = call.partition("(")
+                setattr(cls, name, _setter(name, parameters[:-1], doc, acts=table is _ACTING))
 
     def exists(self, option: str) -> bool:
         """Whether this setting has a value."""
@@ -141,6 +205,12 @@ class Settings:
         self._values.update(values)
         return self
 
+    def _keep(self, name: str, given: dict[str, Any], values: dict[str, Any]) -> Any:
+        self.checkIsFrozen(name)
+        self._kept_values.update(values)
+        self._kept[name] = next(iter(given.values())) if len(given) == 1 else given
+        return self
+
     def __deepcopy__(self, memo: dict) -> Any:
         duplicate = type(self).__new__(type(self))
         memo[id(self)] = duplicate
@@ -148,10 +218,11 @@ class Settings:
         return duplicate
 
     def __getattr__(self, name: str) -> Any:
-        values = {**self.__dict__.get("_values", {}), **self.__dict__.get("_kept_values", {})}
-        if name not in values:
-            offer_only(self._named(), name, [*dir(type(self)), *values])
-        return values[name]
+        own = self.__dict__
+        for values in (own.get("_values", {}), own.get("_kept_values", {})):
+            if name in values:
+                return values[name]
+        offer_only(self._named(), name, [*dir(type(self)), *own.get("_values", {})])
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name.startswith("_"):
@@ -167,30 +238,32 @@ class Settings:
         return f"{self._named()}({', '.join(settings)})"
 
 
-def _keeper(name: str, parameters: str, doc: str) -> Callable:
+def _setter(name: str, parameters: str, doc: str, acts: bool) -> Callable:
     """A setter that checks its arguments and keeps them."""
     known = {**vars(enums), "torch": torch}
     bare = inspect.signature(eval(f"lambda {re.sub(r':[^=,]+', '', parameters)}: None"))
     checks = dict(re.findall(r"(\w+): ([\w.]+)", parameters))
 
-    def keep(self, *args: Any, **kwargs: Any) -> Any:
+    def set_it(self, *args: Any, **kwargs: Any) -> Any:
         bound = bare.bind(*args, **kwargs)
         bound.apply_defaults()
-        values = dict(bound.arguments)
+        given = dict(bound.arguments)
         for argument, kind in checks.items():
-            require_instance(self._named(name), values[argument], eval(kind, globals(), known))
+            require_instance(self._named(name), given[argument], eval(kind, globals(), known))
         refuses, wanted = _REFUSED.get(name, (None, ""))
-        if refuses is not None and refuses(*values.values()):
-            raise InvalidSetting(f"{self._named(name)} must be {wanted} (got {values}).")
-        self.checkIsFrozen(name)
-        self._kept_values.update({values["key"]: values["value"]} if "key" in values else values)
-        self._kept[name] = next(iter(values.values())) if len(values) == 1 else values
-        return self
+        if refuses is not None and refuses(*given.values()):
+            got = ", ".join(map(repr, given.values()))
+            raise InvalidSetting(f"{self._named(name)} must be {wanted} (got {got}).")
+        values = {given["key"]: given["value"]} if "key" in given else given
+        if name in _READ_AS:
+            (value,) = given.values()
+            values = {_READ_AS[name]: value.toDict() if isinstance(value, Settings) else value}
+        return self._store(name, **values) if acts else self._keep(name, given, values)
 
-    keep.__name__, keep.__doc__ = name, doc
+    set_it.__name__, set_it.__doc__ = name, doc
     me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    keep.__signature__ = inspect.Signature([me, *bare.parameters.values()])
-    return keep
+    set_it.__signature__ = inspect.Signature([me, *bare.parameters.values()])
+    return set_it
 
 
 def _shown(value: Any) -> str:
@@ -198,7 +271,7 @@ def _shown(value: Any) -> str:
 
 
 def _positive(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if _is_no_count(value):
         raise InvalidSetting(f"{name} must be an integer of at least 1 (got {value!r}).")
     return value
 
@@ -215,27 +288,6 @@ class _TrainingOptions(Settings, title="Training"):
             accumulation_and_replication_reduction_type=enums.ReductionType.Mean,
             meanAccumulationAndReplicationReductionStrategy=enums.MeanReductionStrategy.Post,
         )
-
-    def gradientAccumulation(self, gradient_accumulation: int) -> _TrainingOptions:
-        """Add up the gradients of this many mini-batches before a step."""
-        _positive("gradientAccumulation", gradient_accumulation)
-        return self._store("gradientAccumulation", gradient_accumulation=gradient_accumulation)
-
-    def accumulationAndReplicationReductionType(self, reduction_type: Any) -> _TrainingOptions:
-        """Whether gradients of accumulated and replicated mini-batches are averaged, the default, or
-        added."""
-        name = "accumulationAndReplicationReductionType"
-        if reduction_type not in (enums.ReductionType.Sum, enums.ReductionType.Mean):
-            raise InvalidSetting(
-                f"{name} takes poptorch.ReductionType.Mean or .Sum (got {reduction_type!r})."
-            )
-        return self._store(name, accumulation_and_replication_reduction_type=reduction_type)
-
-    def setMeanAccumulationAndReplicationReductionStrategy(self, mean_reduction_strategy: Any) -> Any:
-        """When a mean over gradients is taken; in float32 it makes no difference."""
-        require_instance("The strategy", mean_reduction_strategy, enums.MeanReductionStrategy)
-        values = {"meanAccumulationAndReplicationReductionStrategy": mean_reduction_strategy}
-        return self._store("setMeanAccumulationAndReplicationReductionStrategy", **values)
 
 
 class _PrecisionOptions(Settings, title="Precision"):
@@ -331,8 +383,10 @@ class Options(Settings, title="Options"):
             connection_type=enums.ConnectionType.Always,
             show_compilation_progress_bar=True,
             relax_optimizer_checks=False,
+            log_cycle_count=False,
             cachePath=os.environ.get("POPTORCH_CACHE_DIR") or None,
         )
+        self._kept_values.update(copy.deepcopy(_KEPT_DEFAULTS))
         self._popart = _PopartOptions()
         self._jit = _JitOptions()
         self._precision = _PrecisionOptions(self._popart)
@@ -348,16 +402,6 @@ class Options(Settings, title="Options"):
     Training = property(lambda self: self._training, doc="Options of training alone.")
     _execution_strategy = property(lambda self: self._kept_values.get("strategy") or PipelinedExecution())
     _Popart = property(lambda self: self._popart, doc="Options of the IPU's compiler.")
-
-    def deviceIterations(self, device_iterations: int) -> Options:
-        """Run this many mini-batches (training: optimiser steps) in one call."""
-        _positive("deviceIterations", device_iterations)
-        return self._store("deviceIterations", device_iterations=device_iterations)
-
-    def replicationFactor(self, replication_factor: int) -> Options:
-        """Train as this many replicas, each on its own mini-batches, would."""
-        _positive("replicationFactor", replication_factor)
-        return self._store("replicationFactor", replication_factor=replication_factor)
 
     def outputMode(self, output_mode: Any, output_return_period: int | None = None) -> Options:
         """Return the outputs of all mini-batches, the final one, every N-th one, or their sum."""
@@ -382,34 +426,13 @@ class Options(Settings, title="Options"):
         torch.manual_seed(random_seed)
         return self
 
-    def modelName(self, name: str) -> Options:
-        """A name for the model, used for its entry in the executable cache."""
-        return self._store("modelName", model_name=name)
-
-    def enableExecutableCaching(self, path: str | os.PathLike | None) -> Options:
-        """Keep compiled graphs in this directory, for the next process to start warm; None: do not."""
-        return self._store("enableExecutableCaching", cachePath=None if path is None else os.fspath(path))
-
-    def showCompilationProgressBar(self, show: bool = True) -> Options:
-        """Show a progress bar while compiling."""
-        return self._store("showCompilationProgressBar", show_compilation_progress_bar=bool(show))
-
-    def relaxOptimizerAttributesChecks(self, relax: bool = True) -> Options:
-        """Do not warn about what the device leaves out of an optimiser."""
-        return self._store("relaxOptimizerAttributesChecks", relax_optimizer_checks=bool(relax))
-
-    def broadcastBuffers(self, broadcast_buffers: bool = True) -> Options:
-        """Whether replicas share buffers. With several, a model that writes buffers needs False."""
-        return self._store("broadcastBuffers", broadcast_buffers=bool(broadcast_buffers))
-
-    def updatableNamedBuffers(self, buffers: list[str]) -> Options:
-        """Buffers that `copyNamedBuffersToDevice` may write between calls."""
-        return self._store("updatableNamedBuffers", updatable_named_buffers=list(buffers))
-
-    def connectionType(self, connection_type: Any) -> Options:
-        """When to attach to a device; a model with `ConnectionType.Never` can only be compiled."""
-        require_instance("connectionType", connection_type, enums.ConnectionType)
-        return self._store("connectionType", connection_type=connection_type)
+    def anchorTensor(
+        self, short_name: str, long_name: str, output_mode: Any = None, output_return_period: int = 1
+    ) -> Options:
+        """Keep a tensor of the compiled graph, under a name of your own; only an IPU has them."""
+        given = {name: value for name, value in locals().items() if name != "self"}
+        anchored = {**self.anchored_tensors, short_name: [long_name, output_mode, output_return_period]}
+        return self._keep("anchorTensor", given, {"anchored_tensors": anchored})
 
     def useOfflineIpuTarget(self, ipu_version: int = 2) -> Options:
         """Compile only, for a device that is not there."""
@@ -453,10 +476,8 @@ class Options(Settings, title="Options"):
     def __repr__(self) -> str:
         kept = options_without_effect(self)
         acting = [f"{k}={_shown(v)}" for group in _groups(self).values() for k, v in group._values.items()]
-        lines = [f"poptorch.Options({', '.join(acting)})"]
-        return "\n".join(
-            lines + [f"  {name}={_shown(value)}: no effect here" for name, value in kept.items()]
-        )
+        lines = [f"  {name}={_shown(value)}: no effect here" for name, value in kept.items()]
+        return "\n".join([f"Options({', '.join(acting)})", *lines])
 
 
 def _groups(options: Options) -> dict[str, Settings]:
@@ -576,9 +597,9 @@ class _Strategy:
 
     def __init__(self, *args: Any) -> None:
         self._settings: dict[str, Any] = {}
-        self._parts = (
-            [] if args and isinstance(args[0], enums.AutoStage) else [self._part(arg) for arg in args]
-        )
+        is_auto = bool(args) and isinstance(args[0], enums.AutoStage)
+        self._auto_stage = args[0] if is_auto else enums.AutoStage.SameAsIpu
+        self._parts = [] if is_auto else [self._part(arg) for arg in args]
         stages = [stage for part in self._parts for stage in getattr(part, "stages", [part])]
         self._stages: dict[str, Stage] = {}
         for stage in stages:
@@ -649,3 +670,12 @@ _STRATEGIES = {
     kind.__name__: kind
     for kind in (PipelinedExecution, ShardedExecution, ParallelPhasedExecution, SerialPhasedExecution)
 }
+
+
+def count_stages(options: Options, blocks: list[tuple]) -> int:
+    """How many stages of a pipeline these blocks, each a name and an IPU, make; 0 if there is no pipeline."""
+    strategy = options._execution_strategy
+    if strategy._mode != PipelinedExecution._mode:
+        return 0
+    place = 0 if strategy._auto_stage == enums.AutoStage.AutoIncrement else 1
+    return len(strategy._parts) or len({block[place] for block in blocks})

@@ -16,7 +16,8 @@ def test_other_shape_of_a_graph_names_argument_shapes_and_loader(graph):
     trained = poptorch.trainingModel(GCN())
     trained(x, edge_index, y)
     expected = (
-        r"edge_index has the shape \[2, 50\], and the graph was compiled for \[2, 60\].*FixedSizeDataLoader"
+        r"Shape mismatch for edge_index: expected torch.Size\(\[2, 60\]\) but got torch.Size\(\[2, 50\]\). "
+        r".*FixedSizeDataLoader"
     )
     with pytest.raises(poptorch.Error, match=expected):
         trained(x, edge_index[:, :50], y)
@@ -28,7 +29,7 @@ def test_other_shape_of_a_batch_points_at_drop_last():
     trained = poptorch.trainingModel(Classifier())
     trained(*classified(8))
     with pytest.raises(
-        poptorch.Error, match=r"x has the shape \[5, 5\].*\[8, 5\].*DataLoader.*drop_last=True"
+        poptorch.Error, match=r"for x: expected .*\[8, 5\].*got .*\[5, 5\].*DataLoader.*drop_last=True"
     ):
         trained(*classified(5))
 
@@ -40,7 +41,7 @@ def test_other_shape_inside_a_data_object_is_named():
 
     inferred = poptorch.inferenceModel(Model())
     inferred(Data(torch.randn(5, 8), torch.randint(5, (2, 9))))
-    with pytest.raises(poptorch.Error, match=r"data\.edge_index has the shape \[2, 7\]"):
+    with pytest.raises(poptorch.Error, match=r"for data\.edge_index: .*\[2, 7\]"):
         inferred(Data(torch.randn(5, 8), torch.randint(5, (2, 7))))
 
 
@@ -52,9 +53,7 @@ def test_other_shape_inside_dicts_is_named_by_its_key():
     key = ("actor", "plays", "movie")
     inferred = poptorch.inferenceModel(Model())
     assert inferred({key: torch.ones(2, 3)})[key].sum() == 12
-    with pytest.raises(
-        poptorch.Error, match=r"edges\[\('actor', 'plays', 'movie'\)\] has the shape \[2, 4\]"
-    ):
+    with pytest.raises(poptorch.Error, match=r"edges\[\('actor', 'plays', 'movie'\)\]: .*\[2, 4\]"):
         inferred({key: torch.ones(2, 4)})
 
 
@@ -62,7 +61,10 @@ def test_other_dtype_is_refused():
     trained = poptorch.trainingModel(Classifier())
     x, y = classified(4)
     trained(x, y)
-    with pytest.raises(poptorch.Error, match=r"x is torch.float64.*pass x.to\(torch.float32\)"):
+    with pytest.raises(
+        poptorch.Error,
+        match=r"for x: expected torch.float32 but got torch.float64. Pass x.to\(torch.float32\)",
+    ):
         trained(x.double(), y)
 
 
@@ -90,7 +92,7 @@ def test_optional_argument_may_not_appear_later(graph):
     x, edge_index, y = graph
     inferred = poptorch.inferenceModel(GCN())
     inferred(x, edge_index)
-    with pytest.raises(poptorch.Error, match="called with y"):
+    with pytest.raises(poptorch.Error, match="Type mismatch for y: expected None but got Tensor"):
         inferred(x, edge_index, y)
 
 
@@ -133,7 +135,7 @@ def test_value_other_than_a_tensor_is_part_of_the_graph(value):
     assert torch.equal(inferred(x, value), expected)
     assert torch.equal(inferred(x, value), expected)
     with pytest.raises(
-        poptorch.Error, match=f"factor is not a tensor, so its value {value!r} is part .*got 7"
+        poptorch.Error, match=f"Value mismatch for factor: expected {value!r} but got 7. It is not a tensor"
     ):
         inferred(x, 7)
 
@@ -266,3 +268,64 @@ def test_forward_may_fill_the_containers_it_is_given():
         assert torch.equal(model(x_dict, [first]), 2 * movie + 1)
         assert x_dict["movie"] is movie
         assert torch.equal(first, torch.ones(2))
+
+
+class _Forwards(torch.nn.Module):
+    def forward(self, d, *rest, **named):
+        z = named["z"]
+        return d["x"] + sum(rest) + (z[0] if isinstance(z, tuple) else z)
+
+
+OTHER_CALLS = {
+    "Missing arguments: x. In d": (({"y": 1},), {"z": 1}),
+    "Unexpected arguments: w. In d": (({"x": 1, "y": 1, "w": 1},), {"z": 1}),
+    "Missing arguments: z. In the call": (({"x": 1, "y": 1},), {}),
+    "Number of positional arguments mismatch: expected 1 .* got 2": (({"x": 1, "y": 1}, 1), {"z": 1}),
+    "Length mismatch for z: expected 1 elements but got 2": (({"x": 1, "y": 1},), {"z": [1, 1]}),
+    "Type mismatch for z: expected Tensor but got None": (({"x": 1, "y": 1},), {"z": None}),
+    "Type mismatch for d: expected dict but got tuple": (([1],), {"z": 1}),
+}
+
+
+@pytest.mark.parametrize("message", OTHER_CALLS)
+def test_call_of_another_structure_says_where_it_differs(message):
+    def as_tensors(value):
+        if isinstance(value, dict):
+            return {key: as_tensors(item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return type(value)(map(as_tensors, value))
+        return None if value is None else torch.ones(2)
+
+    inferred = poptorch.inferenceModel(_Forwards())
+    z = (torch.ones(2),) if "Length" in message else torch.ones(2)
+    inferred({"x": torch.ones(2), "y": torch.ones(2)}, z=z)
+    args, kwargs = as_tensors(OTHER_CALLS[message])
+    with pytest.raises(poptorch.Error, match=message):
+        inferred(*args, **kwargs)
+
+
+class _KeywordOnly(torch.nn.Module):
+    def forward(self, x, *, zeta, **more):
+        return x + zeta + more["alpha"]
+
+
+def test_other_shape_is_named_among_keywords():
+    inferred, ones = poptorch.inferenceModel(_KeywordOnly()), torch.ones(1)
+    inferred(ones, zeta=ones, alpha=ones)
+    with pytest.raises(poptorch.Error, match="mismatch for zeta"):
+        inferred(ones, zeta=torch.ones(2), alpha=ones)
+
+
+def test_attribute_that_a_data_object_lacks_is_named():
+    class Model(torch.nn.Module):
+        def forward(self, data):
+            return data.x * 2
+
+    inferred = poptorch.inferenceModel(Model())
+    inferred(Data(torch.ones(3, 2), weight=torch.ones(3)))
+    with pytest.raises(poptorch.Error, match="Missing arguments: weight. In data"):
+        inferred(Data(torch.ones(3, 2)))
+    with pytest.raises(poptorch.Error, match="Unexpected arguments: mask. In data"):
+        inferred(Data(torch.ones(3, 2), weight=torch.ones(3), mask=torch.ones(3)))
+    with pytest.raises(poptorch.Error, match="Type mismatch for data.weight: expected Tensor but got tuple"):
+        inferred(Data(torch.ones(3, 2), weight=[torch.ones(3)]))

@@ -1,9 +1,13 @@
 """PyG's layers train compiled as they do in eager PyTorch, parameter by parameter."""
 
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch_geometric import nn
+
+from gnn_ipu_helpers import poptorch_cpu as poptorch
 
 from .side_by_side import assert_trains_like_eager
 
@@ -146,3 +150,30 @@ class _Pooled(torch.nn.Module):
 def test_pooling_trains_like_eager(name):
     batch = torch.arange(NODES) // (NODES // GRAPHS)
     _assert_layer_trains(_Pooled(POOLS[name]), batch, rows=GRAPHS)
+
+
+@pytest.mark.parametrize("weights", [torch.float32, torch.float16])
+@pytest.mark.parametrize("inputs", [torch.float32, torch.float16])
+def test_layers_compute_in_the_type_of_their_input(weights, inputs):
+    for layer, shape in ((torch.nn.Linear(4, 5), (3, 4)), (torch.nn.Conv1d(4, 5, 2), (1, 4, 4))):
+        x = torch.randn(shape).to(inputs)
+        expected = copy.deepcopy(layer).to(weights).to(inputs)(x)
+        result = poptorch.inferenceModel(layer.to(weights))(x)
+        assert result.dtype == inputs
+        torch.testing.assert_close(result, expected)
+
+
+def test_weights_in_float32_are_trained_by_activations_in_half():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 4)
+
+        def forward(self, x, y):
+            return torch.nn.functional.mse_loss(self.linear(x), y)
+
+    model, (x, y) = Model(), torch.randn(2, 4).half()
+    trained = poptorch.trainingModel(model, optimizer=poptorch.optim.SGD(model.parameters(), lr=0.2))
+    losses = [float(trained(x, y)) for _ in range(50)]
+    assert losses[-1] < 0.01 * losses[0]
+    assert model.linear.weight.dtype == torch.float32

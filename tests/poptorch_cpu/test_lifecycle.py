@@ -177,14 +177,18 @@ def test_latency_is_that_of_the_last_call():
     assert trained.getHostIpuLatency() == trained.getIpuHostLatency() == (0.0, 0.0, 0.0)
     counters = trained.getPerfCounters()
     assert list(counters) == ["input", "input_complete", "output", "output_complete"]
-    assert [len(times) for (times,) in counters.values()] == [3, 3, 3, 3]
+    assert [len(times) for times in counters["input"]] == [3, 3]  # x and y, three mini-batches
+    assert {len(times) for times in counters["output"]} == {3}
 
 
 def test_what_only_an_ipu_has_is_said_so():
     trained = _trained(options=poptorch.Options().logCycleCount(True))
-    trained(*classified(4))
-    with pytest.raises(poptorch.Error, match="cycleCount needs an IPU.*getLatency"):
-        trained.cycleCount()
+    with pytest.raises(
+        poptorch.Error, match="Cycle count logging is only supported on actual IPU.*getLatency"
+    ):
+        trained(*classified(4))
+    with pytest.raises(poptorch.Error, match="logCycleCount"):
+        _trained().cycleCount()
     with pytest.raises(poptorch.Error, match="getAnchoredTensor needs an IPU"):
         trained.getAnchoredTensor("x")
 
@@ -267,7 +271,7 @@ def test_compile_and_export_needs_no_run(tmp_path):
     loaded = poptorch.load(tmp_path / "model.poptorch", lambda options: options.modelName("other"))
     torch.testing.assert_close(loaded(x, y)[0], model(x, y)[0])
     assert loaded.options.toDict()["model_name"] == "other"
-    with pytest.raises(poptorch.Error, match=r"x has the shape \[5, 5\]"):
+    with pytest.raises(poptorch.Error, match=r"for x: .*\[5, 5\]"):
         loaded(*classified(5))
 
 

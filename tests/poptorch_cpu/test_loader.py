@@ -253,3 +253,25 @@ def test_accessor_for_one_pass_refuses_a_second():
     assert list(accessor) == [1, 2]
     with pytest.raises(poptorch.Error, match="only once"):
         iter(accessor)
+
+
+class _Counted(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        return iter(torch.arange(10.0))
+
+    def __len__(self):
+        return 10
+
+
+def test_length_over_an_iterable_dataset_is_known_when_rebatched():
+    mode = poptorch.DataLoaderMode.AsyncRebatched
+    loader = poptorch.DataLoader(poptorch.Options(), _Counted(), batch_size=4, mode=mode)
+    assert len(loader) == len(list(loader)) == 2
+
+
+def test_batch_sampler_decides_the_batches_when_rebatched_too():
+    samples, mode = torch.arange(6.0), poptorch.DataLoaderMode.AsyncRebatched
+    batches = torch.utils.data.BatchSampler(range(6), 2, drop_last=False)
+    options = poptorch.Options().deviceIterations(2)
+    loader = poptorch.DataLoader(options, samples, batch_sampler=batches, mode=mode, drop_last=False)
+    assert [batch.tolist() for batch in loader] == [[0, 1, 2, 3], [4, 5]]

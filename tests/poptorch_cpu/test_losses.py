@@ -153,3 +153,19 @@ def test_several_losses_of_which_none_leads_into_another_are_refused(outputs):
 def test_inference_needs_no_loss():
     model = _Model(lambda out, y: out)
     assert poptorch.inferenceModel(model)(*classified(4)).shape == (4, 3)
+
+
+def test_loss_that_depends_on_no_parameter_trains_nothing_and_says_so(caplog):
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(2, 1)
+
+        def forward(self, x):
+            return poptorch.identity_loss(x**2, reduction="sum")
+
+    model = Model()
+    before = model.linear.weight.detach().clone()
+    assert poptorch.trainingModel(model)(torch.ones(2)) == 2
+    assert torch.equal(model.linear.weight, before)
+    assert "depends on no parameter" in caplog.text

@@ -10,7 +10,7 @@ from tests.sdk_standin import names
 
 # What PopTorch has besides the listed calls.
 ALSO_PUBLIC = {
-    *("Error", "RecoverableError", "UnrecoverableError", "isRunningOnIpu"),
+    *("Error", "RecoverableError", "UnrecoverableError", "isRunningOnIpu", "module_repr"),
     *("enums", "optim", "options", "poptorch_core", "profiling"),
 }
 # What PopTorch's sources let one read from settings and strategies without documenting it.

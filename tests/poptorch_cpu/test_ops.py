@@ -117,8 +117,8 @@ def test_code_knows_that_it_is_being_compiled_for_the_device():
 
 def test_dynamic_slice_begins_where_a_tensor_says():
     model = poptorch.inferenceModel(_Function(lambda x, start: poptorch.dynamic_slice(x, 1, start, 4, 2)))
-    x = torch.arange(20.0).reshape(2, 10)
-    for start in (0, 3, 6):
+    x = torch.arange(16.0).reshape(2, 8)
+    for start in (0, 3, 4):
         assert torch.equal(model(x, torch.tensor(start)), x[:, start : start + 4 : 2])
 
 
@@ -131,6 +131,92 @@ def test_dynamic_update_writes_where_a_tensor_says():
         expected = x.clone()
         expected[:, start : start + 2] = 1
         assert torch.equal(model(x, source, torch.tensor(start)), expected)
+
+
+def test_dynamic_slice_and_update_go_on_from_the_beginning():
+    x = torch.arange(8.0)
+    cut = poptorch.inferenceModel(_Function(lambda x, start: poptorch.dynamic_slice(x, 0, start, 4, 1)))
+    assert cut(x, torch.tensor(6)).tolist() == [6, 7, 0, 1]
+    put = poptorch.inferenceModel(_Function(lambda x, y, at: poptorch.dynamic_update(x, y, 0, at, 2)))
+    assert put(x, -torch.ones(2), torch.tensor(15)).tolist() == [-1, 1, 2, 3, 4, 5, 6, -1]
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        (3, r"The size of the slice \(3\) must be a factor of the slicing dimension \(8\)"),
+        (0, "The start and end of a slice must be different"),
+        (-2, "Taking a slice of a tensor with the end less than the start is not supported"),
+    ],
+)
+def test_dynamic_slice_refuses_the_size(size, message):
+    with pytest.raises(poptorch.Error, match=message):
+        poptorch.dynamic_slice(torch.arange(8.0), 0, torch.tensor(1), size, 1)
+
+
+def test_dynamic_update_refuses_another_dimensionality_or_type():
+    x, start = torch.zeros(2, 4), torch.tensor(0)
+    with pytest.raises(poptorch.Error, match=r"same dimensionality. \(2\) vs \(1\)"):
+        poptorch.dynamic_update(x, torch.ones(4), 0, start, 1)
+    with pytest.raises(poptorch.Error, match="same dtype. .torch.float32 vs torch.int32"):
+        poptorch.dynamic_update(x, torch.ones(1, 4).int(), 0, start, 1)
+
+
+def test_multi_conv_in_another_is_refused():
+    def nested(x):
+        with poptorch.MultiConv(), poptorch.MultiConv():
+            return x + 1
+
+    with pytest.raises(poptorch.Error, match="Nested poptorch.MultiConv is not supported"):
+        poptorch.inferenceModel(_Function(nested))(torch.ones(2))
+    assert torch.equal(_in_one_multi_conv(torch.ones(2)), torch.full((2,), 2.0))  # the error left none open
+    poptorch.inferenceModel(_Function(_in_one_multi_conv))(torch.ones(2))
+
+
+def _in_one_multi_conv(x):
+    with poptorch.MultiConv():
+        return x + 1
+
+
+def test_blocks_are_shown_and_taken_out_again():
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Linear(3, 1))
+    poptorch.BeginBlock(model[1], "second", ipu_id=1)
+    text = repr(poptorch.inferenceModel(model))
+    assert text.startswith("PoptorchSequential(\n  (0): Linear(in_features=2")
+    assert "(1): BeginBlock(user_id=second, ipu_id=1) Linear(in_features=3" in text
+    poptorch.removeBlocks(model)
+    assert poptorch.module_repr(model) == repr(model)
+
+
+class _TwoStages(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+        poptorch.BeginBlock(self.first, ipu_id=0)
+
+    def forward(self, x):
+        x = self.first(x)
+        with poptorch.Block(ipu_id=1):
+            return poptorch.identity_loss(self.second(x), reduction="mean")
+
+
+@pytest.mark.parametrize("strategy", [poptorch.PipelinedExecution, poptorch.ShardedExecution])
+@pytest.mark.parametrize("accumulation", [2, 3])
+def test_training_in_a_pipeline_needs_a_mini_batch_for_each_stage(strategy, accumulation):
+    options = poptorch.Options().setExecutionStrategy(strategy())
+    options.Training.gradientAccumulation(accumulation)
+    trained = poptorch.trainingModel(_TwoStages(), options)
+    if strategy is poptorch.PipelinedExecution and accumulation < 3:
+        with pytest.raises(poptorch.Error, match=r"number of pipeline stages \(3\) when using .*Got 2"):
+            trained(torch.ones(accumulation, 2))
+    else:
+        trained(torch.ones(accumulation, 2))
+
+
+def test_tensor_that_is_not_printed_is_said_to_be_so(caplog):
+    model = poptorch.inferenceModel(_Function(lambda x: poptorch.ipu_print_tensor(x + 1, "sum") * 2))
+    assert model(torch.ones(1)) == 4
+    assert caplog.text.count("ipu_print_tensor(..., 'sum') prints on an IPU only") == 1
 
 
 UNCHANGING = {

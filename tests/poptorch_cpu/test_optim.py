@@ -90,9 +90,18 @@ def test_gradients_are_clipped_to_the_norm():
     assert norm == pytest.approx(0.01, rel=1e-3)
 
 
-def test_variant_that_only_an_ipu_has_is_refused():
-    with pytest.raises(poptorch.Error, match="use_tf_variant"):
-        poptorch.optim.RMSprop(Classifier().parameters(), use_tf_variant=True)
+def test_rmsprop_steps_as_tensorflow_does_if_asked():
+    weight = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
+    settings = {"lr": 0.1, "alpha": 0.9, "eps": 0.01, "momentum": 0.5}
+    optimizer = poptorch.optim.RMSprop([weight], **settings, use_tf_variant=True)
+    expected, square, speed = weight.detach().clone(), torch.ones(2), torch.zeros(2)
+    for gradient in (torch.tensor([0.5, -1.0]), torch.tensor([2.0, 0.1])):
+        weight.grad = gradient
+        optimizer.step()
+        square = 0.9 * square + 0.1 * gradient**2
+        speed = 0.5 * speed + 0.1 * gradient / (square + 0.01).sqrt()
+        expected = expected - speed
+        torch.testing.assert_close(weight.detach(), expected)
 
 
 def test_state_can_be_read_and_put_back():
@@ -282,6 +291,15 @@ def test_attribute_that_came_later_is_ignored_with_a_warning(caplog):
     optimizer.param_groups[0]["mine"] = 1
     trained.setOptimizer(optimizer)
     trained(*classified(8))
-    assert (
-        "Ignoring unexpected optimizer attribute or group in SGD optimizer: ['mine', 'step']" in caplog.text
-    )
+    assert "Ignoring unexpected optimizer attribute in SGD optimizer: ['step']" in caplog.text
+    assert "Ignoring unexpected group 0 attribute in SGD optimizer: ['mine']" in caplog.text
+
+
+def test_state_of_the_device_is_tensors_and_none_where_the_device_is_not_there():
+    for options, is_there in ((poptorch.Options(), True), (poptorch.Options().useOfflineIpuTarget(), False)):
+        model = Classifier()
+        optimizer = poptorch.optim.Adam(model.parameters(), lr=0.1)
+        poptorch.trainingModel(model, options, optimizer).compile(*classified(8))
+        settings = optimizer.state_dict()["ipu_param"]
+        assert (settings is not None) == is_there
+        assert not is_there or all(isinstance(value, torch.Tensor) for value in settings.values())

@@ -244,3 +244,16 @@ def test_execution_strategies_are_kept():
     assert settings_without_effect(options) == {"setExecutionStrategy": strategy}
     with pytest.raises(ValueError, match="A phase of 2 stages needs as many IPUs .got 1"):
         poptorch.Phase(poptorch.Stage("a"), poptorch.Stage("b")).ipus(0)
+
+
+def test_tensors_and_locations_are_read_as_poptorch_stores_them():
+    options = poptorch.Options().anchorTensor("a", "tensor_a").anchorTensor("b", "tensor_b")
+    assert options.anchored_tensors == {"a": ["tensor_a", None, 1], "b": ["tensor_b", None, 1]}
+    location = poptorch.TensorLocationSettings().useOnChipStorage(False)
+    options.TensorLocations.setWeightLocation(location)
+    location.useOnChipStorage(True)
+    assert options.TensorLocations.location_weight == {"onChip": False}
+
+
+def test_text_begins_with_the_class():
+    assert repr(poptorch.Options().replicationFactor(4)).startswith("Options(device_iterations=1, repl")
