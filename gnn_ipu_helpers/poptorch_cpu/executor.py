@@ -188,7 +188,8 @@ class PoplarExecutor:
     def _train(self, call: Call, outputs: _Outputs) -> None:
         self._drop_gradients()
         for number, (result, loss) in enumerate(self._results(call), 1):
-            loss.backward(None if loss.dim() == 0 else torch.ones_like(loss))
+            if loss.requires_grad:
+                loss.backward(None if loss.dim() == 0 else torch.ones_like(loss))
             outputs.add(result)
             if number % self._per_step == 0:
                 self._step(self._per_step)
