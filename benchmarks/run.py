@@ -92,10 +92,12 @@ def parts(is_quick: bool) -> Iterator[Callable[[], list[Row]]]:
     yield lambda: loaders.packing("PROTEINS", proteins)
     yield lambda: loaders.growth(molecules, 3, (1, 10) if is_quick else (1, 10, 100))
     yield lambda: sampling.measured(rounds)
-    yield lambda: step.measured(QUICK_MODELS if is_quick else list(MODELS), 1, rounds)
+    for name in QUICK_MODELS if is_quick else MODELS:
+        yield lambda name=name: step.measured(name, 1, rounds)
     yield lambda: beside_jax(rounds)
     if not is_quick:
-        yield lambda: step.measured(MODELS_ON_TWO_THREADS, 2, rounds)
+        for name in MODELS_ON_TWO_THREADS:
+            yield lambda name=name: step.measured(name, 2, rounds)
         yield lambda: start.measured(start.NAMES)
     yield lambda: epoch.measured(500 if is_quick else 2000, min(rounds, 5), with_compile=not is_quick)
 
@@ -118,6 +120,9 @@ def main() -> None:
         rows += found
         print(report.table(found), flush=True)
         report.write(OUTPUT, about, rows)
+    means = step.geometric_means(rows)
+    rows += means
+    print(report.table(means))
     about["minutes"] = f"{(time.perf_counter() - began) / 60:.1f}"
     written = report.write(OUTPUT, about, rows)
     names = ", ".join(path.name for path in written)

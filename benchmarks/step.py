@@ -71,27 +71,46 @@ def products_alone(step: Callable[[], None]) -> Callable[[], None]:
     return run
 
 
-def measured(names: list[str], threads: int = 1, rounds: int = 7) -> list[Row]:
-    """Three rows for each model, and the geometric mean of the ratios."""
-    rows = []
+def measured(name: str, threads: int = 1, rounds: int = 7) -> list[Row]:
+    """Rows for eager, compiled and the products of a model."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
-    for name in names:
-        torch.manual_seed(0)
+    torch.manual_seed(0)
+    try:
         eager = eager_step(name)
         steps = {"eager": eager, "compiled": compiled_step(name), "products": products_alone(eager)}
         times = in_turns(steps, rounds, threads=threads)
-        rows += compared(section(name, threads), times, "eager", without_ratio=("products",))
+    finally:
+        torch.set_num_threads(before)
         torch._dynamo.reset()
-    torch.set_num_threads(before)
-    ratios = [row.times for row in rows if row.name == "compiled"]
-    mean = statistics.geometric_mean(ratios)
-    return [*rows, Row(section("all models", threads), "geometric mean", mean, "times eager")]
+    return compared(section(name, threads), times, "eager", without_ratio=("products",))
+
+
+def geometric_means(rows: list[Row]) -> list[Row]:
+    """A row for each number of threads: the mean of the ratios, and what free products alone would give."""
+    means = []
+    for threads in (1, 2):
+        steps = [row for row in rows if row.section.startswith("step: ") and _threads(threads) in row.section]
+        values = {kind: [row.value for row in steps if row.name == kind] for kind in ("eager", "products")}
+        if steps:
+            ratios = [row.times for row in steps if row.name == "compiled"]
+            bounds = [eager / products for eager, products in zip(values["eager"], values["products"])]
+            where = section(f"{len(ratios)} models", threads)
+            means += [
+                Row(where, "compiled, geometric mean", statistics.geometric_mean(ratios), "times eager"),
+                Row(where, "least of them", min(ratios), "times eager"),
+                Row(where, "if only products took time", statistics.geometric_mean(bounds), "times eager"),
+            ]
+    return means
 
 
 def section(name: str, threads: int) -> str:
     """What the rows of a model are filed under."""
-    return f"step: {name}, {threads} thread{'s' * (threads > 1)}"
+    return f"step: {name}, {_threads(threads)}"
+
+
+def _threads(number: int) -> str:
+    return f"{number} thread{'s' * (number > 1)}"
 
 
 if __name__ == "__main__":
@@ -101,5 +120,9 @@ if __name__ == "__main__":
     parser.add_argument("--threads", type=int, nargs="+", default=[1])
     parser.add_argument("--models", default=",".join(MODELS))
     arguments = parser.parse_args()
+    rows = []
     for number in arguments.threads:
-        print(table(measured(arguments.models.split(","), number)))
+        for model in arguments.models.split(","):
+            rows += measured(model, number)
+            print(table(rows[-3:]), flush=True)
+    print(table(geometric_means(rows)))
