@@ -285,7 +285,7 @@ def test_long_and_narrow_products_use_the_faster_kernel():
     wide = _rewritten(linear, torch.randn(600, 700), torch.randn(16, 700), torch.randn(16))
     assert _targets(wide).count(torch.ops.gnn_ipu_helpers.linear.default) == 2  # forward, and the gradient
     narrow = _rewritten(linear, torch.randn(600, 11), torch.randn(64, 11), torch.randn(64))
-    (product,) = [node for node in narrow.graph.nodes if node.target is aten.mm.default]
+    _, product = [node for node in narrow.graph.nodes if node.target is aten.mm.default]
     assert tuple(product.meta["val"].shape) == (11, 64)
 
 
