@@ -176,7 +176,7 @@ def rgcn_conv(self, x, edge_index: Tensor, edge_type: Tensor = None) -> Tensor:
         blocks = hidden.view(num_targets, num_relations, weight.size(1), weight.size(2))
         out = torch.einsum("nrbi,rbio->nbo", blocks, weight).reshape(num_targets, self.out_channels)
     else:
-        out = hidden.flatten(1) @ weight.flatten(0, 1)  # one product; einsum would reorder the memory first
+        out = torch.einsum("nri,rio->no", hidden, weight)
     if self.root is not None:
         out = out + (self.root[target] if is_embedding else target @ self.root)
     return out if self.bias is None else out + self.bias
