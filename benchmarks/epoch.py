@@ -1,37 +1,37 @@
-"""An epoch of QM9 with the model of notebook 3: packed and compiled against plain PyG.
+"""An epoch of QM9 with notebook 3's model: packed and compiled, against PyG eager and with `torch.compile`.
 
-Run with `python benchmarks/epoch.py`. Plain PyG is its `DataLoader` and the eager model; both see the same
-graphs, about as many in a batch, and are timed in turn in one process, by CPU time.
+PyG is its `DataLoader` and the same model; all see the same graphs, about as many in a batch. With
+`torch.compile` the model is compiled for the first batch, and again, for sizes that may change, when the
+second has another size; what that costs is in the first epoch.
 """
 
 from __future__ import annotations
 
-import statistics
-import sys
-import time
-import warnings
-from pathlib import Path
+import os
 from typing import Callable
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-warnings.simplefilter("ignore")  # PyG's own deprecations at import
+import torch
+from models import GapNet
+from timing import Row, compared, in_turns
+from torch_geometric.loader import DataLoader
 
-import torch  # noqa: E402
-from models import GapNet  # noqa: E402
-from torch_geometric.loader import DataLoader  # noqa: E402
+from gnn_ipu_helpers import FixedSizeDataLoader, FixedSizeOptions, FixedSizeStrategy, datasets
+from gnn_ipu_helpers import poptorch_cpu as poptorch
 
-from gnn_ipu_helpers import FixedSizeDataLoader, FixedSizeOptions, FixedSizeStrategy, datasets  # noqa: E402
-from gnn_ipu_helpers import poptorch_cpu as poptorch  # noqa: E402
-
-NUM_GRAPHS, GRAPHS_PER_BATCH = 4000, 128
+GRAPHS_PER_BATCH = 128
 GAP = 4
+INPUTS = ["x", "edge_index", "edge_attr", "pos", "batch"]
 
 
 def packed_and_compiled(dataset) -> tuple[Callable[[], None], float]:
     """A function that runs one epoch, and the graphs in a batch on average."""
     sizes = FixedSizeOptions.for_packing(dataset, num_graphs=GRAPHS_PER_BATCH)
     loader = FixedSizeDataLoader(
-        dataset, shuffle=True, fixed_size_options=sizes, fixed_size_strategy=FixedSizeStrategy.Pack
+        dataset,
+        shuffle=True,
+        fixed_size_options=sizes,
+        fixed_size_strategy=FixedSizeStrategy.Pack,
+        exclude_keys=["name", "smiles"],
     )
     model = GapNet(sizes.num_graphs).train()
     options = poptorch.Options().showCompilationProgressBar(False)
@@ -39,64 +39,48 @@ def packed_and_compiled(dataset) -> tuple[Callable[[], None], float]:
 
     def epoch() -> None:
         for batch in loader:
-            edges = (batch.edge_index, batch.edge_attr)
-            training(batch.x, *edges, batch.pos, batch.batch, batch.y[:, GAP], batch.graphs_mask)
+            training(*(batch[key] for key in INPUTS), batch.y[:, GAP], batch.graphs_mask)
 
     return epoch, len(dataset) / len(loader)
 
 
-def plain_pyg(dataset, batch_size: int) -> Callable[[], None]:
-    """The same epoch with PyG's loader and the eager model."""
-    loader = DataLoader(dataset, batch_size, shuffle=True)
-    model = GapNet().train()
+def with_pyg(dataset, batch_size: int, is_compiled: bool = False) -> Callable[[], None]:
+    """The same epoch with PyG's loader, the model eager or through `torch.compile`."""
+    loader = DataLoader(dataset, batch_size, shuffle=True, drop_last=True)
+    model = GapNet(batch_size).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+    mask = torch.ones(batch_size, dtype=torch.bool)
+    call = torch.compile(model) if is_compiled else model
 
     def epoch() -> None:
         for batch in loader:
-            model.graphs = batch.num_graphs
-            mask = torch.ones(batch.num_graphs, dtype=torch.bool)
-            edges = (batch.edge_index, batch.edge_attr)
             optimizer.zero_grad()
-            model(batch.x, *edges, batch.pos, batch.batch, batch.y[:, GAP], mask).backward()
+            call(*(batch[key] for key in INPUTS), batch.y[:, GAP], mask).backward()
             optimizer.step()
 
     return epoch
 
 
-def seconds(epoch: Callable[[], None]) -> float:
-    """CPU seconds of one epoch."""
-    start = time.process_time()
-    epoch()
-    return time.process_time() - start
-
-
-def rows(threads: list[int], rounds: int = 5, num_graphs: int = NUM_GRAPHS) -> list[dict]:
-    """Measure, and print a line for each number of threads."""
+def measured(num_graphs: int = 2000, rounds: int = 5, with_compile: bool = True) -> list[Row]:
+    """A row for each way, and one for its first epoch, which compiles."""
     dataset = datasets.qm9()[:num_graphs]
-    measured = []
-    for number in threads:
-        torch.set_num_threads(number)
-        torch.manual_seed(0)
-        ours, per_batch = packed_and_compiled(dataset)
-        theirs = plain_pyg(dataset, round(per_batch))
-        seconds(ours), seconds(theirs)  # compiles; PyG keeps the graphs it has read
-        turns = [(seconds(ours), seconds(theirs)) for _ in range(rounds)]
-        row = {
-            "threads": number,
-            "graphs": len(dataset),
-            "packed_compiled_s": min(turn[0] for turn in turns),
-            "plain_pyg_s": min(turn[1] for turn in turns),
-            "times_pyg": statistics.median(theirs / ours for ours, theirs in turns),
-        }
-        measured.append(row)
-        print(
-            f"\nepoch of {len(dataset):,} molecules, {per_batch:.0f} in a batch, {number} thread"
-            f"{'s' * (number > 1)}: packed and compiled {row['packed_compiled_s']:.2f} s, plain PyG "
-            f"{row['plain_pyg_s']:.2f} s, {row['times_pyg']:.1f} times",
-            flush=True,
-        )
-    return measured
+    torch.manual_seed(0)
+    ours, per_batch = packed_and_compiled(dataset)
+    epochs = {"PyG, eager": with_pyg(dataset, round(per_batch)), "packed and compiled": ours}
+    if with_compile:
+        epochs["PyG with torch.compile"] = with_pyg(dataset, round(per_batch), is_compiled=True)
+    section = (
+        f"epoch: {num_graphs:,} molecules of QM9, notebook 3's model, {per_batch:.0f} in a batch, 1 thread"
+    )
+    first = []
+    for name, epoch in epochs.items():
+        began = _cpu_seconds()
+        epoch()
+        first.append(Row(section, f"{name}: first epoch", _cpu_seconds() - began, "s"))
+    return [*compared(section, in_turns(epochs, rounds, seconds=0.3), "PyG, eager"), *first]
 
 
-if __name__ == "__main__":
-    rows([1, 2])
+def _cpu_seconds() -> float:
+    """Of this process and of the compilers it has started."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system

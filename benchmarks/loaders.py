@@ -1,143 +1,148 @@
-"""Loaders side by side with PyG's, on QM9: one run, one thread, ratios.
+"""Loaders: epochs through PyG's, with `T.Pad` and `DynamicBatchSampler`, and through ours; plans; growth.
 
-Times are CPU times of this process, the least of several rounds, so that a busy machine disturbs them little.
-"of limit" is the share of the time in which the bare memory of a batch could be copied once.
+Every loader goes through the same graphs, shuffled, about as many in a batch, so that epochs compare. The
+copy limit is the time in which the bare memory of all batches of an epoch could be copied once.
 """
 
 from __future__ import annotations
 
-import itertools
 import time
-from typing import Any, Iterable
+from typing import Any, Callable
 
 import torch
+from timing import Row, compared, in_turns
+from torch_geometric import transforms as T
 from torch_geometric.data import InMemoryDataset
 from torch_geometric.loader import DataLoader as PyGDataLoader
+from torch_geometric.loader import DynamicBatchSampler
 
-from gnn_ipu_helpers import datasets
 from gnn_ipu_helpers.batching import FixedSizeDataLoader, FixedSizeOptions, FixedSizeStrategy, efficiency
 
-GRAPHS, FEW_GRAPHS = 127, 28
+GRAPHS = 127
 NOT_TENSORS = ["name", "smiles"]
-BATCHES = 20
-ROUNDS = 7
 
 
 class Tiled(InMemoryDataset):
     """The first graphs of an in-memory dataset, many times over."""
 
-    def __init__(self, dataset: InMemoryDataset, num_graphs: int, times: int) -> None:
+    def __init__(self, dataset: InMemoryDataset, num_graphs: int, times: int = 1) -> None:
         super().__init__()
-        graphs = [dataset[index] for index in range(num_graphs)]
-        self.data, self.slices = self.collate(graphs * times)
+        self.data, self.slices = self.collate([dataset[i] for i in range(min(num_graphs, len(dataset)))])
+        if times > 1:
+            for key, ends in self.slices.items():
+                value, steps = self.data[key], ends.diff().repeat(times)
+                self.slices[key] = torch.cat([ends[:1], steps.cumsum(0)])
+                if isinstance(value, torch.Tensor):
+                    dim = self.data.__cat_dim__(key, value)
+                    self.data[key] = torch.cat([value] * times, dim=dim)
+                else:
+                    self.data[key] = value * times
+            self.data.num_nodes = None if self.data.x is not None else self.data.num_nodes
 
 
-def per_batch(loader: Iterable[Any]) -> float:
-    """Milliseconds of CPU time for each batch, plan included."""
-    start, number = time.process_time(), 0
-    for _ in loader:
-        number += 1
-    return 1e3 * (time.process_time() - start) / number
+def drained(loader: Any) -> Callable[[], None]:
+    """A function that runs one epoch."""
+
+    def run() -> None:
+        for _ in loader:
+            pass
+
+    return run
 
 
-def side_by_side(ours: Iterable[Any], theirs: Iterable[Any]) -> tuple[float, float]:
-    """The least time per batch of two loaders, taken alternately: whole epochs of ours, a part of theirs.
-
-    PyG keeps the graphs that it has read once; one epoch before the first round lets it read them all.
-    """
-    per_batch(theirs)
-    times = [(per_batch(ours), per_batch(itertools.islice(theirs, BATCHES))) for _ in range(ROUNDS)]
-    return tuple(min(column) for column in zip(*times))
-
-
-def copying(batch: Any) -> float:
-    """Milliseconds for copying all tensors of a batch once."""
-    tensors = [value for _, value in batch if isinstance(value, torch.Tensor)]
-    start = time.process_time()
-    for _ in range(200):
-        for tensor in tensors:
-            tensor.clone()
-    return 1e3 * (time.process_time() - start) / 200
+def ours(dataset: InMemoryDataset, strategy: FixedSizeStrategy, **kwargs: Any) -> FixedSizeDataLoader:
+    """Our loader with about `GRAPHS` real graphs in a batch."""
+    sizes = None
+    if strategy is not FixedSizeStrategy.PadToMax:
+        sizes = FixedSizeOptions.for_packing(dataset, num_graphs=GRAPHS + 1)
+    return FixedSizeDataLoader(
+        dataset,
+        GRAPHS + 1,
+        shuffle=True,
+        fixed_size_options=sizes,
+        fixed_size_strategy=strategy,
+        exclude_keys=NOT_TENSORS,
+        **kwargs,
+    )
 
 
-def graphs_per_batch(loader: FixedSizeDataLoader) -> float:
-    """Real graphs in a batch, on average."""
-    return len(loader.dataset) / len(loader)
+def copied(loader: FixedSizeDataLoader) -> Callable[[], None]:
+    """A function that copies a batch's tensors as often as an epoch has batches."""
+    tensors = [value for _, value in next(iter(loader)) if isinstance(value, torch.Tensor)]
+    number = len(loader)
+
+    def run() -> None:
+        for _ in range(number):
+            for tensor in tensors:
+                tensor.clone()
+
+    return run
 
 
-def strategies(dataset: InMemoryDataset, graphs: int) -> dict[str, FixedSizeDataLoader]:
-    """A loader for each strategy with about so many real graphs in a batch."""
-    packed = FixedSizeOptions.for_packing(dataset, num_graphs=graphs + 1)
-    return {
-        "PadToMax": FixedSizeDataLoader(dataset, graphs + 1, shuffle=True, exclude_keys=NOT_TENSORS),
-        "Pack": FixedSizeDataLoader(
-            dataset,
-            shuffle=True,
-            fixed_size_options=packed,
-            fixed_size_strategy=FixedSizeStrategy.Pack,
-            exclude_keys=NOT_TENSORS,
+def epochs(name: str, dataset: InMemoryDataset, num_workers: int, rounds: int) -> list[Row]:
+    """A row for each loader: the time for a thousand graphs."""
+    kwargs = {"num_workers": num_workers, "persistent_workers": num_workers > 0}
+    sizes = [(graph.num_nodes, graph.num_edges) for graph in dataset]
+    largest = T.Pad(*(max(column) for column in zip(*sizes)))
+    padded = dataset.copy()
+    padded.transform = lambda graph: largest(graph.clone())
+    budget = sum(nodes for nodes, _ in sizes) * GRAPHS // len(dataset)
+    sampler = DynamicBatchSampler(dataset, budget, mode="node", shuffle=True)
+    loaders = {
+        "PyG's DataLoader": PyGDataLoader(dataset, GRAPHS, shuffle=True, exclude_keys=NOT_TENSORS, **kwargs),
+        "PyG's with T.Pad": PyGDataLoader(padded, GRAPHS, shuffle=True, exclude_keys=NOT_TENSORS, **kwargs),
+        "PyG's DynamicBatchSampler": PyGDataLoader(
+            dataset, batch_sampler=sampler, exclude_keys=NOT_TENSORS, **kwargs
         ),
+        **{f"ours, {strategy.name}": ours(dataset, strategy, **kwargs) for strategy in FixedSizeStrategy},
     }
+    runs = {key: drained(loader) for key, loader in loaders.items()}
+    if num_workers == 0:
+        runs["copy limit (Pack)"] = copied(loaders["ours, Pack"])
+    for run in runs.values():
+        run()  # starts workers; PyG keeps the graphs that it has read
+    # Workers' CPU time is not this process's: what counts is how long it waits for them.
+    timer = time.perf_counter if num_workers else time.process_time
+    times = in_turns(runs, rounds, seconds=0.02, timer=timer)
+    clock = "wall" if num_workers else "CPU"
+    section = f"loaders: {name}, {num_workers} workers, {clock} time for 1,000 graphs"
+    return compared(section, times, "PyG's DataLoader", scale=1e6 / len(dataset))
 
 
-def report_speed(dataset: InMemoryDataset) -> None:
-    """Time per batch against PyG's loader with as many graphs in a batch."""
-    heads = ("graphs", "ours ms", "PyG ms", "times", "copy ms", "of limit", "nodes")
-    print(" " * 10 + "".join(f"{head:>10}" for head in heads))
-    for graphs in (GRAPHS, FEW_GRAPHS):
-        for name, loader in strategies(dataset, graphs).items():
-            pyg = PyGDataLoader(dataset, round(graphs_per_batch(loader)), shuffle=True)
-            ours, theirs = side_by_side(loader, pyg)
-            copied = min(copying(next(iter(loader))) for _ in range(ROUNDS))
-            print(
-                f"{name:10}{graphs_per_batch(loader):10.1f}{ours:10.3f}{theirs:10.2f}{theirs / ours:9.1f}x"
-                f"{copied:10.3f}{copied / ours:10.0%}{efficiency(loader).nodes:10.1%}"
-            )
+def packing(name: str, dataset: InMemoryDataset) -> list[Row]:
+    """How full batches are, how many packs are more than the bound, and how long planning takes."""
+    section, rows = f"packing: {name}, {len(dataset):,} graphs", []
+    for strategy in FixedSizeStrategy:
+        loader = ours(dataset, strategy)
+        began = time.process_time()
+        number = len(loader)
+        seconds = time.process_time() - began
+        report = efficiency(loader)
+        rows.append(Row(section, f"{strategy.name}: real nodes", 100 * report.nodes, "%"))
+        rows.append(Row(section, f"{strategy.name}: real edges", 100 * report.edges, "%"))
+        if strategy is FixedSizeStrategy.Pack:
+            rows.append(Row(section, "Pack: packs", number, ""))
+            rows.append(Row(section, "Pack: packs over the bound", report.batches - report.fewest, ""))
+            rows.append(Row(section, "Pack: planning", 1e3 * seconds, "ms"))
+    return rows
 
 
-def report_growth(dataset: InMemoryDataset) -> None:
-    """Time per batch over whole epochs, while the dataset grows a hundredfold."""
-    base = min(1000, len(dataset))
-    print(f"\n{'graphs':>10}{'ms per batch':>14}{'relative':>10}")
-    first = None
-    for times in (1, 10, 100):
-        tiled = Tiled(dataset, base, times)
-        loader = FixedSizeDataLoader(tiled, GRAPHS + 1, shuffle=True, exclude_keys=NOT_TENSORS)
-        # As many batches at each size, whole epochs of them.
-        rounds = [per_batch(itertools.chain.from_iterable([loader] * (100 // times))) for _ in range(3)]
-        first = first or min(rounds)
-        print(f"{base * times:10,}{min(rounds):14.3f}{min(rounds) / first:10.2f}")
-
-
-def report_plan(dataset: InMemoryDataset) -> None:
-    """How long it takes to plan packs for 130,000 graphs, and how full they get."""
-    large = Tiled(dataset, 1000, 130)
-    for num_nodes, shuffle in itertools.product((512, 256), (True, False)):
-        options = FixedSizeOptions.for_packing(large, num_nodes=num_nodes)
-        loader = FixedSizeDataLoader(
-            large,
-            shuffle=shuffle,
-            fixed_size_options=options,
-            fixed_size_strategy=FixedSizeStrategy.Pack,
-            exclude_keys=NOT_TENSORS,
+def growth(dataset: InMemoryDataset, rounds: int, factors: tuple[int, ...] = (1, 10, 100)) -> list[Row]:
+    """The time for a batch, over whole epochs, while the dataset grows a hundredfold."""
+    rows, first = [], None
+    for factor in factors:
+        tiled = Tiled(dataset, 1000, factor)
+        loader = ours(tiled, FixedSizeStrategy.PadToMax)
+        times = in_turns({f"{len(tiled):,} graphs": drained(loader)}, rounds, seconds=0.02)
+        (row,) = compared(
+            "growth: QM9 tiled, PadToMax, CPU time of a batch",
+            times,
+            "",
+            scale=1e3 / len(loader),
+            without_ratio=tuple(times),
         )
-        start = time.process_time()
-        len(loader)
-        took = time.process_time() - start
-        order = "shuffled" if shuffle else "in order"
-        print(f"\n{len(large):,} graphs, {order}, in packs of {num_nodes} nodes, planned in {took:.2f} s")
-        print(f"  {efficiency(loader)}")
-
-
-def main() -> None:
-    """Prints all three reports."""
-    torch.set_num_threads(1)
-    dataset = datasets.qm9()
-    print(f"QM9: {len(dataset):,} graphs\n")
-    report_speed(dataset)
-    report_growth(dataset)
-    report_plan(dataset)
-
-
-if __name__ == "__main__":
-    main()
+        first = first or row.value
+        row.times = row.times_low = row.times_high = first / row.value
+        row.baseline = "the smallest"
+        rows.append(row)
+    return rows

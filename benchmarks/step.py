@@ -1,35 +1,30 @@
-"""Seconds of a training step, compiled against eager: every model of `models.py`, on one thread and on two.
+"""A training step, compiled against eager: the models of `models.py`.
 
-Run with `python benchmarks/step.py [--threads 1 2] [--models GCN,GAT]`. Compiled and eager train in a process
-each, so that neither warms caches or memory for the other, and take turns, so that a busy machine slows both
-alike. Times are CPU times of the process. Eager uses `torch.optim.Adam` as it comes.
+Run with `python benchmarks/step.py [--threads 1 2] [--models GCN,GAT]` for these rows alone. Eager uses
+`torch.optim.Adam` as it comes. The products are the matrix products of the eager step and nothing else: no
+compiler that keeps PyTorch's arithmetic gets far below them.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
-import multiprocessing
 import statistics
 import sys
-import time
-import warnings
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Callable
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-warnings.simplefilter("ignore")  # PyG's own deprecations at import
 
-ROUNDS = 9
-SECONDS_PER_TURN = 0.15
+import torch
+from models import MODELS
+from timing import Row, compared, in_turns
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from gnn_ipu_helpers import poptorch_cpu as poptorch
 
 
 def eager_step(name: str) -> Callable[[], None]:
     """A training step as PyG's users write it."""
-    import torch
-    from models import MODELS
-
     model = MODELS[name]().train()
     arguments = model.arguments()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
@@ -43,25 +38,20 @@ def eager_step(name: str) -> Callable[[], None]:
     return step
 
 
-def compiled_step(name: str) -> Callable[[], None]:
-    """The same step through `poptorch.trainingModel`."""
-    from models import MODELS
-
-    from gnn_ipu_helpers import poptorch_cpu as poptorch
-
+def compiled_step(name: str, cache: str | None = None) -> Callable[[], None]:
+    """The same step through `poptorch.trainingModel`, compiled, with an executable cache if one is named."""
     model = MODELS[name]().train()
     arguments = model.arguments()
     options = poptorch.Options().showCompilationProgressBar(False)
+    if cache is not None:
+        options.enableExecutableCaching(cache)
     training = poptorch.trainingModel(model, options, poptorch.optim.Adam(model.parameters(), lr=1e-3))
     training.compile(*arguments)
     return lambda: training(*arguments)
 
 
-def products_alone(name: str) -> Callable[[], None]:
-    """The matrix products of an eager step and nothing else: no compiler of these graphs gets below them."""
-    import torch
-    from torch.utils._python_dispatch import TorchDispatchMode
-
+def products_alone(step: Callable[[], None]) -> Callable[[], None]:
+    """The matrix products of an eager step, on the same numbers."""
     products = []
 
     class Recorder(TorchDispatchMode):
@@ -70,7 +60,6 @@ def products_alone(name: str) -> Callable[[], None]:
                 products.append((function, [value.detach() for value in args]))
             return function(*args, **(kwargs or {}))
 
-    step = eager_step(name)
     with Recorder():
         step()
 
@@ -82,98 +71,58 @@ def products_alone(name: str) -> Callable[[], None]:
     return run
 
 
-KINDS = {"compiled": compiled_step, "eager": eager_step, "products": products_alone}
-
-
-def work(kind: str, name: str, threads: int, pipe: Connection) -> None:
-    """Make ready, then take turns: receive a number of steps, send the CPU milliseconds of one."""
-    import torch
-
-    warnings.simplefilter("ignore")
+def measured(name: str, threads: int = 1, rounds: int = 7) -> list[Row]:
+    """Rows for eager, compiled and the products of a model."""
+    before = torch.get_num_threads()
     torch.set_num_threads(threads)
     torch.manual_seed(0)
-    start = time.perf_counter()
-    step = KINDS[kind](name)
-    if kind != "products":
-        step()
-    ready = time.perf_counter() - start
-    for _ in range(4):
-        step()
-    start = time.perf_counter()
-    step()
-    pipe.send((ready, max(1, round(SECONDS_PER_TURN / (time.perf_counter() - start)))))
-    while number := pipe.recv():
-        start = time.process_time()
-        for _ in range(number):
-            step()
-        pipe.send(1e3 * (time.process_time() - start) / number)
+    try:
+        eager = eager_step(name)
+        steps = {"eager": eager, "compiled": compiled_step(name), "products": products_alone(eager)}
+        times = in_turns(steps, rounds, threads=threads)
+    finally:
+        torch.set_num_threads(before)
+        torch._dynamo.reset()
+    return compared(section(name, threads), times, "eager", without_ratio=("products",))
 
 
-def measure(name: str, threads: int, rounds: int = ROUNDS) -> dict[str, float]:
-    """Milliseconds of each kind, the ratio of eager to compiled with its quartiles, seconds to compile."""
-    context = multiprocessing.get_context("spawn")
-    pipes, processes = {}, []
-    for kind in KINDS:
-        pipes[kind], theirs = context.Pipe()
-        processes.append(context.Process(target=work, args=(kind, name, threads, theirs)))
-        processes[-1].start()
-        theirs.close()
-    # One after another, so that compiling is not slowed down by the others getting ready.
-    ready = {kind: pipe.recv() for kind, pipe in pipes.items()}
-    times: dict[str, list[float]] = {kind: [] for kind in KINDS}
-    for _ in range(rounds):
-        for kind, pipe in pipes.items():
-            pipe.send(ready[kind][1])
-            times[kind].append(pipe.recv())
-    for pipe, process in zip(pipes.values(), processes):
-        pipe.send(0)
-        process.join()
-    ratios = sorted(eager / ours for eager, ours in zip(times["eager"], times["compiled"]))
-    return {
-        **{f"{kind}_ms": min(values) for kind, values in times.items()},
-        "times_eager": min(times["eager"]) / min(times["compiled"]),
-        "times_eager_low": ratios[len(ratios) // 4],
-        "times_eager_high": ratios[-1 - len(ratios) // 4],
-        "ready_seconds": ready["compiled"][0],
-    }
+def geometric_means(rows: list[Row]) -> list[Row]:
+    """A row for each number of threads: the mean of the ratios, and what free products alone would give."""
+    means = []
+    for threads in (1, 2):
+        steps = [row for row in rows if row.section.startswith("step: ") and _threads(threads) in row.section]
+        values = {kind: [row.value for row in steps if row.name == kind] for kind in ("eager", "products")}
+        if steps:
+            ratios = [row.times for row in steps if row.name == "compiled"]
+            bounds = [eager / products for eager, products in zip(values["eager"], values["products"])]
+            where = section(f"{len(ratios)} models", threads)
+            means += [
+                Row(where, "compiled, geometric mean", statistics.geometric_mean(ratios), "times eager"),
+                Row(where, "least of them", min(ratios), "times eager"),
+                Row(where, "if only products took time", statistics.geometric_mean(bounds), "times eager"),
+            ]
+    return means
 
 
-def geometric_mean(values: list[float]) -> float:
-    """The geometric mean."""
-    return math.exp(statistics.fmean(map(math.log, values)))
+def section(name: str, threads: int) -> str:
+    """What the rows of a model are filed under."""
+    return f"step: {name}, {_threads(threads)}"
 
 
-def rows(threads: list[int], names: list[str], rounds: int = ROUNDS) -> list[dict]:
-    """Measure, and print a table as it grows."""
-    measured = []
-    heads = ("compiled ms", "eager ms", "products ms", "times eager", "quartiles", "ready s")
-    for number in threads:
-        print(f"\ntraining step, {number} thread{'s' * (number > 1)}")
-        print(" " * 32 + "".join(f"{head:>13}" for head in heads))
-        for name in names:
-            row = measure(name, number, rounds)
-            measured.append({"model": name, "threads": number, **row})
-            spread = f"{row['times_eager_low']:.2f}-{row['times_eager_high']:.2f}"
-            print(
-                f"{name:32}{row['compiled_ms']:13.2f}{row['eager_ms']:13.2f}{row['products_ms']:13.2f}"
-                f"{row['times_eager']:12.2f}x{spread:>13}{row['ready_seconds']:13.1f}",
-                flush=True,
-            )
-        mean = geometric_mean([row["times_eager"] for row in measured if row["threads"] == number])
-        print(f"{'geometric mean':71}{mean:12.2f}x")
-    return measured
-
-
-def main() -> None:
-    """Prints the table."""
-    from models import MODELS
-
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--models", default=",".join(MODELS))
-    arguments = parser.parse_args()
-    rows(arguments.threads, arguments.models.split(","))
+def _threads(number: int) -> str:
+    return f"{number} thread{'s' * (number > 1)}"
 
 
 if __name__ == "__main__":
-    main()
+    from report import table
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, nargs="+", default=[1])
+    parser.add_argument("--models", default=",".join(MODELS))
+    arguments = parser.parse_args()
+    rows = []
+    for number in arguments.threads:
+        for model in arguments.models.split(","):
+            rows += measured(model, number)
+            print(table(rows[-3:]), flush=True)
+    print(table(geometric_means(rows)))

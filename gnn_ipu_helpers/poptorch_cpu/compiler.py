@@ -148,24 +148,39 @@ class _Step:
     """Forward and backward pass in one call.
 
     Called like the graph it was made from, it returns outputs and loss; `loss.backward()` sets the gradients.
-    `run` gives the gradients right away, without autograd's part.
+    `run` sets the gradients right away, without autograd's part.
     """
 
     def __init__(self, compiled: Callable, places: list[int]) -> None:
         self._compiled = compiled
-        self.places = places  # of the inputs that have a gradient
-
-    def run(self, *inputs: Any) -> tuple[tuple, tuple]:
-        """Outputs and loss; and a gradient, or None, for the input at each of `places`."""
-        with torch.no_grad():
-            results = tuple(self._compiled(*inputs))
-        number = len(results) - len(self.places)
-        return results[:number], results[number:]
+        self._places = places  # of the inputs that have a gradient
 
     def __call__(self, *inputs: Any) -> tuple:
-        (*outputs, loss), gradients = self.run(*inputs)
-        parameters = [inputs[place] for place in self.places]
+        (*outputs, loss), gradients = self._results(inputs)
+        parameters = [inputs[place] for place in self._places]
         return (*outputs, _WithGradients.apply(loss, list(gradients), *parameters))
+
+    def run(self, *inputs: Any) -> tuple:
+        """Outputs and loss, which needs no `backward()` any more: the gradients are added to `grad`."""
+        results, gradients = self._results(inputs)
+        for place, gradient in zip(self._places, gradients):
+            if gradient is None:  # the parameter takes no part in the loss
+                continue
+            parameter = inputs[place]
+            if parameter.grad is not None:
+                parameter.grad = parameter.grad + gradient
+            elif gradient.stride() == parameter.stride():
+                parameter.grad = gradient
+            else:  # fused optimisers go through the memory of both alike
+                parameter.grad = torch.empty_like(parameter).copy_(gradient)
+        return results
+
+    def _results(self, inputs: tuple) -> tuple[tuple, tuple]:
+        """Outputs and loss; and a gradient, or None, for the input at each of the places."""
+        with torch.no_grad():
+            results = tuple(self._compiled(*inputs))
+        number = len(results) - len(self._places)
+        return results[:number], results[number:]
 
 
 class _WithGradients(torch.autograd.Function):

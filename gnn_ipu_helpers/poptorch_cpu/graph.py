@@ -158,7 +158,8 @@ class Graph:
         for name, place in self.buffer_places.items():
             inputs[place] = buffers[name]
         try:
-            results = self._compiled(*inputs)
+            # A compiled step sets gradients itself where it can; autograd would only hand them on.
+            results = getattr(self._compiled, "run", self._compiled)(*inputs)
         except (RuntimeError, IndexError) as error:
             if "out of bounds" in str(error) or "out of range" in str(error):
                 self._explain_index(inputs)

@@ -45,6 +45,10 @@ def _maximum(x, weight, source, target):
     return scatter(x[source].relu(), target, dim_size=len(x), reduce="max")
 
 
+def _minimum_and_ties(x, weight, source, target):
+    return scatter(x[source].round(), target, dim_size=len(x), reduce="min")
+
+
 def _attention(x, weight, source, target):
     alpha = softmax(x[source] * x[target], target, num_nodes=len(x))
     return scatter(alpha * x[source], target, dim_size=len(x), reduce="sum")
@@ -56,7 +60,10 @@ def _normalised(x, weight, source, target):
     return _weighted_sum(x, norm[source] * norm[target], source, target)
 
 
-SUMS = [_weighted_sum, _plain_sum, _by_index_add, _mean, _maximum, _attention, _normalised]
+SUMS = [
+    *(_weighted_sum, _plain_sum, _by_index_add, _mean, _maximum, _minimum_and_ties, _attention),
+    _normalised,
+]
 
 
 def _edges(kind, nodes):
@@ -111,14 +118,56 @@ def test_sums_in_sorted_order_equal_pytorch(function, kind, width):
         torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("function", [_weighted_sum, _plain_sum, _by_index_add, _mean, _attention])
-def test_nothing_is_added_out_of_order(function):
+@pytest.mark.parametrize("function", SUMS)
+@pytest.mark.parametrize("width", [(4,), (1, 4)])
+def test_nothing_is_reduced_out_of_order(function, width):
     source, target = _edges("random", 7)
-    rewritten = _rewritten(_both_passes(function), torch.randn(7, 4), torch.rand(40), source, target)
-    left = [
-        target for target in _targets(rewritten) if "scatter_add" in str(target) or "index_put" in str(target)
-    ]
-    assert left == []
+    rewritten = _rewritten(_both_passes(function), torch.randn(7, *width), torch.rand(40), source, target)
+    names = [str(target) for target in _targets(rewritten)]
+    assert [name for name in names if "scatter" in name or "index_put" in name] == []
+
+
+@pytest.mark.parametrize("how", ["amax", "amin"])
+def test_largest_and_smallest_messages_keep_nan(how):
+    def reduced(messages, index):
+        rows = index.view(-1, 1).expand_as(messages)
+        return torch.zeros(5, 3).scatter_reduce(0, rows, messages, how, include_self=False)
+
+    messages, index = torch.randn(30, 3), torch.arange(30) % 4
+    messages[9, 1] = float("nan")
+    rewritten = _rewritten(reduced, messages, index)
+    assert torch.ops.gnn_ipu_helpers.reduce.default in _targets(rewritten)
+    torch.testing.assert_close(rewritten(messages, index), reduced(messages, index), equal_nan=True)
+
+
+@pytest.mark.parametrize("size", [1, 300, 1 << 16, (1 << 16) + 1, 1 << 20])
+def test_the_order_is_stable_for_any_number_of_rows(size):
+    index = torch.randint(size, (5000,)) if size > 1 else torch.zeros(5000, dtype=torch.long)
+    order, start = torch.ops.gnn_ipu_helpers.order(index, size, False)
+    in_order, wanted = index.sort(stable=True)
+    assert torch.equal(order, wanted)
+    assert torch.equal(start, torch.searchsorted(in_order, torch.arange(size + 1)))
+
+
+def test_negative_entries_of_an_order_count_from_the_end():
+    index = torch.tensor([3, -1, 0, -5])
+    order, start = torch.ops.gnn_ipu_helpers.order(index, 5, True)
+    assert order.tolist() == [2, 3, 0, 1]
+    assert start.tolist() == [0, 2, 2, 2, 3, 4]
+    for wraps, wrong in ((True, -6), (True, 5), (False, -1)):
+        with pytest.raises(IndexError, match="out of range"):
+            torch.ops.gnn_ipu_helpers.order(torch.tensor([0, wrong]), 5, wraps)
+
+
+def test_a_negative_index_of_a_gather_counts_from_the_end():
+    def picked(x, weight, source, target):
+        return scatter(x[source] * x[target - 7], target, dim_size=len(x), reduce="sum")
+
+    source, target = _edges("random", 7)
+    arguments = torch.randn(7, 4), torch.rand(40), source - 7 * (source > 3), target
+    rewritten = _rewritten(_both_passes(picked), *arguments)
+    for got, wanted in zip(rewritten(*arguments), _both_passes(picked)(*arguments), strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_edges_are_sorted_once_for_all_layers_and_both_passes():
@@ -129,7 +178,8 @@ def test_edges_are_sorted_once_for_all_layers_and_both_passes():
 
     source, target = _edges("random", 7)
     rewritten = _rewritten(_both_passes(three_layers), torch.randn(7, 4), torch.rand(40), source, target)
-    assert _targets(rewritten).count(aten.sort.stable) == 2  # by target, and by source for the way back
+    # By target, and by source for the way back.
+    assert _targets(rewritten).count(torch.ops.gnn_ipu_helpers.order.default) == 2
 
 
 def test_gathered_messages_are_not_stored():
@@ -174,7 +224,7 @@ def test_other_types_than_float32_are_left_alone(dtype):
 
     arguments = torch.randint(9, (6, 3)).to(dtype), torch.randint(5, (6,))
     rewritten = _rewritten(summed, *arguments)
-    assert aten.sort.stable not in _targets(rewritten)
+    assert torch.ops.gnn_ipu_helpers.order.default not in _targets(rewritten)
     torch.testing.assert_close(rewritten(*arguments), summed(*arguments))
 
 
@@ -189,7 +239,17 @@ def test_random_numbers_are_not_shared():
 
 
 @pytest.mark.parametrize(
-    "shape", [(600, 16, 5), (600, 120, 64), (600, 11, 64), (600, 64, 64), (20, 8, 4), (600, 8, 1)]
+    "shape",
+    [
+        (600, 700, 16),
+        (600, 16, 300),
+        (600, 16, 5),
+        (600, 120, 64),
+        (600, 11, 64),
+        (600, 64, 64),
+        (20, 8, 4),
+        (600, 8, 1),
+    ],
 )
 def test_products_of_any_shape_equal_pytorch(shape):
     rows, features, out = shape
@@ -199,9 +259,20 @@ def test_products_of_any_shape_equal_pytorch(shape):
         result = F.linear(x, weight, bias).relu() + F.linear(x, weight)
         return [result.detach(), *torch.autograd.grad(result.square().sum(), (x, weight, bias))]
 
-    arguments = torch.randn(rows, features), torch.randn(out, features), torch.randn(out)
+    weight = torch.randn(out, features) / features**0.5
+    arguments = torch.randn(rows, features), weight, torch.randn(out)
     for got, wanted in zip(_rewritten(linear, *arguments)(*arguments), linear(*arguments), strict=True):
         torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-3)
+
+
+def test_a_bias_is_added_by_what_comes_next():
+    def two_layers(x, weight, bias):
+        return F.linear(F.linear(x, weight, bias).relu(), weight, bias)
+
+    arguments = torch.randn(600, 64), torch.randn(64, 64), torch.randn(64)
+    rewritten = _rewritten(two_layers, *arguments)
+    assert _targets(rewritten).count(aten.addmm.default) == 1  # nothing comes after the second
+    torch.testing.assert_close(rewritten(*arguments), two_layers(*arguments))
 
 
 def test_long_and_narrow_products_use_the_faster_kernel():
@@ -211,8 +282,10 @@ def test_long_and_narrow_products_use_the_faster_kernel():
 
     long = _rewritten(linear, torch.randn(600, 120), torch.randn(64, 120), torch.randn(64))
     assert torch.ops.gnn_ipu_helpers.linear.default in _targets(long)
+    wide = _rewritten(linear, torch.randn(600, 700), torch.randn(16, 700), torch.randn(16))
+    assert _targets(wide).count(torch.ops.gnn_ipu_helpers.linear.default) == 2  # forward, and the gradient
     narrow = _rewritten(linear, torch.randn(600, 11), torch.randn(64, 11), torch.randn(64))
-    (product,) = [node for node in narrow.graph.nodes if node.target is aten.mm.default]
+    _, product = [node for node in narrow.graph.nodes if node.target is aten.mm.default]
     assert tuple(product.meta["val"].shape) == (11, 64)
 
 
@@ -237,8 +310,7 @@ class _Summing(torch.nn.Module):
         return out, poptorch.identity_loss(out.square(), reduction="mean")
 
 
-@pytest.mark.parametrize("place", [0, 1])
-@pytest.mark.parametrize("wrong", [-1, 7])
+@pytest.mark.parametrize(("place", "wrong"), [(0, -8), (0, 7), (1, -1), (1, 7)])
 def test_an_index_out_of_range_raises(inductor, place, wrong):
     model = _Summing(4)
     training = poptorch.trainingModel(model, None, poptorch.optim.SGD(model.parameters(), lr=0.1))
@@ -247,6 +319,11 @@ def test_an_index_out_of_range_raises(inductor, place, wrong):
     edges[place, 5] = wrong
     with pytest.raises((RuntimeError, IndexError)):
         training(torch.randn(7, 4), *edges)
+
+
+def test_a_negative_source_counts_from_the_end_as_in_eager(inductor):
+    source, target = _edges("random", 7)
+    assert_trains_like_eager(_Summing(4), torch.randn(7, 4), source - 7 * (source > 3), target)
 
 
 def test_dropout_and_batch_norm_train_like_eager(inductor, graph):
