@@ -15,6 +15,7 @@ import torch
 from torch_geometric.data import HeteroData
 from torch_geometric.data.data import BaseData
 
+from ..porting.checking import argument_findings
 from .errors import Error
 
 _LOG = logging.getLogger("poptorch")
@@ -218,11 +219,15 @@ class Signature:
         self._arguments = {name: Flat(value).structure for name, value in call.arguments().items()}
         self._parts = parts
         self.names = call.names()
-        for name, value in call.arguments().items():
-            if hasattr(value, "__array__") and not isinstance(value, torch.Tensor):
-                raise Error(f"{name} is a {type(value).__name__}: pass a tensor, torch.as_tensor({name}).")
-        for number, (name, tensor) in enumerate(zip(self.names, call.tensors)):
-            _require_takeable(number, name, tensor, parts)
+        leaves = [(self.names[n], tensor) for n, tensor in enumerate(call.tensors)]
+        leaves += [(name, value) for name, value in call.arguments().items() if hasattr(value, "__array__")]
+        findings, warnings = argument_findings(*zip(*leaves)) if leaves else ([], [])
+        if findings:
+            raise Error(" ".join(f"{finding.reason}: {finding.remedy}." for finding in findings), findings)
+        for warning in warnings:
+            _LOG.warning("%s: %s.", warning.reason, warning.remedy)
+        for name, tensor in zip(self.names, call.tensors):
+            _require_mini_batches(name, tensor, parts)
 
     def key(self) -> str:
         """A text that is the same for the same shapes, types and structure."""
@@ -372,31 +377,8 @@ def _wrong_device(name: str, tensor: torch.Tensor) -> str:
     )
 
 
-def _require_takeable(number: int, name: str, tensor: torch.Tensor, parts: int) -> None:
-    """Raise unless the device takes a tensor of the first call, and it can be cut into `parts`
-    mini-batches."""
-    if tensor.device.type != "cpu":
-        raise Error(_wrong_device(name, tensor))
-    if tensor.layout != torch.strided:
-        raise Error(
-            f"{name} has the layout {tensor.layout}: pass a dense tensor (of a graph, its edge_index)."
-        )
-    if tensor.requires_grad:
-        _LOG.warning(
-            "Input tensor has requires_grad=True set. This tensor will be detached because backward pass via "
-            "inputs is not supported. It is input %d, %s: set it inside forward if you need such gradients.",
-            number,
-            name,
-        )
-    if tensor.numel() == 0:
-        raise Error(
-            f"Zero-sized tensors are unsupported (Got shape {list(tensor.shape)}): {name} holds nothing. A "
-            "batch of a fixed-size loader is never empty."
-        )
-    if tensor.dtype == torch.int64 and tensor.numel() and int(tensor.abs().max()) >= 2**31:
-        raise Error(f"{name} holds {int(tensor.abs().max())}: the device has integers of 32 bits.")
-    if tensor.dtype == torch.float64:
-        _LOG.warning("%s is float64: the device computes with it in float32.", name)
+def _require_mini_batches(name: str, tensor: torch.Tensor, parts: int) -> None:
+    """Raise unless a tensor of the first call can be cut into `parts` mini-batches."""
     if parts > 1 and (tensor.dim() == 0 or tensor.shape[0] % parts):
         raise Error(
             f"{name} of shape {list(tensor.shape)} cannot be cut on dimension 0 into {parts} mini-batches "

@@ -133,7 +133,7 @@ def _constructor(parent: type, required: str, optional: str) -> Callable:
         params = _listed(given.pop("params"))
         of_parent = {name: value for name, value in given.items() if name not in of_ipu}
         parent.__init__(self, params, **_fused_if_right(parent, params, of_parent))
-        vars(self).update(kept)
+        vars(self).update(kept, _is_on_device=False)
         self._kept = [*kept, "variable_attrs", "_kept", "_is_on_device"]
         self.variable_attrs = VariableAttributes([*given], [*self.defaults, *of_ipu])
 

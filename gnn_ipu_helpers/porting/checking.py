@@ -77,34 +77,52 @@ def argument_findings(names: Sequence[str], values: Sequence[Any]) -> tuple[list
     """
     findings, warnings = [], []
     for number, (name, value) in enumerate(zip(names, values)):
-        problem = _problem(number, name, value)
+        problem = _problem(name, value)
         if problem is not None:
             findings.append(Finding.at(None, f"argument {name}", *problem))
-        elif isinstance(value, torch.Tensor) and value.dtype == torch.float64:
-            reason = f"{name} is float64, and the device has 32 bits: it is cast to float32, as is the result"
-            remedy = f"cast it yourself, in the dataset: {name}.float()"
-            warnings.append(Finding.at(None, f"float64 in {name}", reason, remedy))
+        elif isinstance(value, Tensor):
+            warnings += [Finding.at(None, *told) for told in _changed_on_the_way(number, name, value)]
     return findings, warnings
 
 
-def _problem(number: int, name: str, value: Any) -> tuple[str, str] | None:
+def _problem(name: str, value: Any) -> tuple[str, str] | None:
     """Reason and remedy where the device takes no such value."""
     if type(value).__module__ == "numpy":
         kind = type(value).__name__
         return f"{name} is a numpy {kind}, and the device takes tensors", f"pass torch.as_tensor({name})"
     if type(value).__name__ == "SparseTensor":
         return f"{name} is a SparseTensor, which is no tensor", "pass edge_index and edge_weight"
-    if not isinstance(value, torch.Tensor):
+    if not isinstance(value, Tensor):
         return None
     if value.layout != torch.strided:
         reason = f"{name} is sparse ({value.layout}), and the number of its entries is not part of its shape"
         return reason, "pass edge_index and edge_weight"
     if value.device.type != "cpu":
-        return f"{name} is on {value.device}; the device copies from the host", f"pass {name}.cpu()"
-    if value.requires_grad and not isinstance(value, torch.nn.Parameter):
-        reason = f"input {number}, {name}, has requires_grad=True, and no gradient leaves the device"
-        return reason, f"pass {name}.detach(), or make it a torch.nn.Parameter of the model"
+        reason = (
+            f"{name} is on the device {value.device.type!r}, and PopTorch moves tensors from the CPU itself"
+        )
+        return reason, f"pass {name}.cpu()"
+    if value.numel() == 0:
+        reason = f"Zero-sized tensors are unsupported (Got shape {list(value.shape)}): {name} holds nothing"
+        return reason, "leave it out; a batch of a fixed-size loader is never empty"
+    if value.dtype == torch.int64 and int(value.abs().max()) >= 2**31:
+        reason = f"{name} holds {int(value.abs().max())}, and the device has integers of 32 bits"
+        return reason, "number what it names from 0 on"
     return None
+
+
+def _changed_on_the_way(number: int, name: str, value: Tensor) -> Iterator[tuple[str, str, str]]:
+    """What is named, reason and remedy where the device takes a value otherwise than it is given."""
+    if value.requires_grad and not isinstance(value, torch.nn.Parameter):
+        reason = (
+            "Input tensor has requires_grad=True set. This tensor will be detached because backward pass via "
+            f"inputs is not supported: it is input {number}, {name}"
+        )
+        remedy = f"pass {name}.detach(), or make it a torch.nn.Parameter of the model"
+        yield f"gradient of {name}", reason, remedy
+    if value.dtype == torch.float64:
+        reason = f"{name} is float64, and the device has 32 bits: it is cast to float32, as is the result"
+        yield f"float64 in {name}", reason, f"cast it yourself, in the dataset: {name}.float()"
 
 
 def with_tensors(change: Callable[[Tensor], Tensor], value: Any) -> Any:

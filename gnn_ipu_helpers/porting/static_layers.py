@@ -363,7 +363,8 @@ def rgcn_conv(self, x, edge_index: Tensor, edge_type: Tensor = None) -> Tensor:
         blocks = hidden.view(num_targets, num_relations, weight.size(1), weight.size(2))
         out = torch.einsum("nrbi,rbio->nbo", blocks, weight).reshape(num_targets, self.out_channels)
     else:
-        out = torch.einsum("nri,rio->no", hidden, weight)
+        # One product over relations and channels at once: `einsum` would copy both into another order.
+        out = hidden.flatten(1) @ weight.flatten(0, 1)
     if self.root is not None:
         out = out + (self.root[target] if is_embedding else target @ self.root)
     return out if self.bias is None else out + self.bias

@@ -109,7 +109,7 @@ def test_tensor_on_another_device_is_refused():
 def test_sparse_tensor_is_refused():
     inferred = poptorch.inferenceModel(GCN())
     adjacency = torch.eye(5).to_sparse()
-    with pytest.raises(poptorch.Error, match="edge_index has the layout torch.sparse_coo"):
+    with pytest.raises(poptorch.Error, match="edge_index is sparse .torch.sparse_coo"):
         inferred(torch.randn(5, 8), adjacency)
 
 
@@ -197,9 +197,7 @@ def test_options_must_be_options():
 
 
 def test_array_is_refused():
-    with pytest.raises(
-        poptorch.Error, match=r"factor is a ndarray: pass a tensor, torch.as_tensor\(factor\)"
-    ):
+    with pytest.raises(poptorch.Error, match=r"factor is a numpy ndarray.*torch.as_tensor\(factor\)"):
         poptorch.inferenceModel(_Scale())(torch.ones(3), numpy.ones(3))
 
 

@@ -140,6 +140,16 @@ def test_scheduled_rate_reaches_the_device_with_set_optimizer():
     assert compile_count(trained) == 1
 
 
+def test_a_new_rate_of_the_same_optimiser_is_set_without_a_warning(caplog):
+    model = Classifier()
+    optimizer = poptorch.optim.SGD(model.parameters(), lr=0.5)
+    trained = poptorch.trainingModel(model, optimizer=optimizer)
+    trained(*classified(8))
+    optimizer.param_groups[0]["lr"] = 0.1
+    trained.setOptimizer(optimizer)
+    assert not caplog.records
+
+
 def test_rate_changed_without_set_optimizer_does_not_reach_the_device(caplog):
     model, eager = Classifier(), Classifier()
     eager.load_state_dict(model.state_dict())

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 from torch_geometric.data import Data, HeteroData
 
+from gnn_ipu_helpers import poptorch
 from gnn_ipu_helpers.porting import check
 from gnn_ipu_helpers.porting.checking import argument_findings, cast_down, named_leaves
 
@@ -23,11 +24,12 @@ class Pair(nn.Module):
         (np.ones(3), "other is a numpy ndarray", "torch.as_tensor(other)"),
         (np.float32(3), "other is a numpy float32", "torch.as_tensor(other)"),
         (torch.eye(3).to_sparse(), "other is sparse", "edge_index and edge_weight"),
-        (torch.ones(3, device="meta"), "other is on meta", "other.cpu()"),
-        (torch.ones(3, requires_grad=True), "input 1, other, has requires_grad=True", "other.detach()"),
+        (torch.ones(3, device="meta"), "other is on the device 'meta'", "other.cpu()"),
+        (torch.ones(0, 3), "Zero-sized tensors are unsupported (Got shape [0, 3]): other", "leave it out"),
+        (torch.tensor([0, 2**31]), "other holds 2147483648", "from 0 on"),
     ],
 )
-def test_what_the_device_does_not_take_is_a_finding(value, reason, remedy):
+def test_what_the_device_does_not_take_is_a_finding_and_the_executors_error(value, reason, remedy):
     report = check(Pair().eval(), given.x, value)
 
     assert report.ok is False
@@ -35,6 +37,21 @@ def test_what_the_device_does_not_take_is_a_finding(value, reason, remedy):
     assert reason in finding.reason
     assert remedy in finding.remedy
     assert str(finding).startswith("argument other\n")
+    with pytest.raises(poptorch.Error) as raised:
+        poptorch.inferenceModel(Pair().eval())(given.x, value)
+    assert finding.reason in str(raised.value)
+
+
+def test_an_input_with_a_gradient_is_detached_and_told_by_both(caplog):
+    value = torch.ones(3, requires_grad=True)
+    report = check(Pair().eval(), given.x, value)
+
+    assert report.ok is True
+    (warning,) = report.warnings
+    assert "it is input 1, other" in warning.reason
+    assert "other.detach()" in warning.remedy
+    poptorch.inferenceModel(Pair().eval())(given.x, value)
+    assert warning.reason in caplog.text
 
 
 def test_float64_is_cast_and_told():
