@@ -175,7 +175,9 @@ PADDED_NODES, PADDED_EDGES = 10, 16
 def padding_graph():
     """Two real graphs and the padding graph that fills the batch up."""
     figure, axes = canvas(2.85)
-    words(axes, WIDTH / 2, 2.68, f"a batch of {PADDED_NODES} nodes and {PADDED_EDGES} edges", fontweight="bold")
+    words(
+        axes, WIDTH / 2, 2.68, f"a batch of {PADDED_NODES} nodes and {PADDED_EDGES} edges", fontweight="bold"
+    )
     sizes = [(len(places), 2 * len(links)) for places, links in PADDED_GRAPHS]
     real, real_edges = (sum(column) for column in zip(*sizes))
     for number, (places, links) in enumerate(PADDED_GRAPHS):
