@@ -393,23 +393,25 @@ CPU_STEPS = (
 
 def two_backends():
     """One cell, two machines."""
-    figure, axes = canvas(4.2)
-    box(axes, 2.8, 3.82, 4.3, 0.58, CELL, family="monospace", fontsize=9, fill=PALE)
+    figure, axes = canvas(3.9)
+    box(axes, 2.8, 3.52, 4.3, 0.58, CELL, family="monospace", fontsize=9, fill=PALE)
     lanes = ((1.45, "Poplar SDK installed", SDK_STEPS, BLUE), (4.15, "any other machine", CPU_STEPS, GREEN))
     for x, where, steps, shade in lanes:
-        arrow(axes, (2.8, 3.53), (x, 3.24))
-        words(axes, x, 3.1, where, fontweight="bold")
+        arrow(axes, (2.8, 3.23), (x, 2.94))
+        words(axes, x, 2.8, where, fontweight="bold")
         for number, step in enumerate(steps):
-            y = 2.66 - 0.78 * number
+            y = 2.36 - 0.78 * number
             box(axes, x, y, 2.3, 0.52, step, edge=shade)
-            arrow(axes, (x, y - 0.26), (x, y - 0.52 if number < 2 else 0.54))
-    box(axes, 2.8, 0.33, 4.9, 0.42, "the same code, written once", fontweight="bold")
+            if number < 2:
+                arrow(axes, (x, y - 0.26), (x, y - 0.52))
+    arrow(axes, (3.0, 0.8), (2.6, 0.8))
+    words(axes, 2.8, 0.28, "check and train on the right, carry the code over, compile on the left")
     return Picture(
         figure,
         "One notebook cell on two machines. With the Poplar SDK, poptorch is the SDK's own, the IPU "
         "compiler checks the graph, and it runs on the IPU. On any other machine, poptorch_cpu has the "
         "same calls, our checker names line and remedy, and the graph runs on the CPU through "
-        "torch.compile. The code is the same, written once.",
+        "torch.compile. Check and train there, carry the code over, compile on the IPU.",
     )
 
 
