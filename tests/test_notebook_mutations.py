@@ -82,7 +82,7 @@ MUTATIONS = {
         "torch.nn.BatchNorm1d(hidden)",
         "padding reached the loss",
     ),
-    "the null graph in the loss": (
+    "the padding graph in the loss": (
         PADDING,
         "class GapNetWithLoss",
         "graphs_mask / graphs_mask.sum()",

@@ -1,6 +1,7 @@
 """The tests' stand-in for the SDK behaves as PopTorch does, and catches what an IPU would not take."""
 
 import ast
+import copy
 import inspect
 import os
 import subprocess
@@ -617,3 +618,22 @@ def test_notebook_fails_without(mutation, tmp_path):
     assert result.stdout.splitlines()[-1] == "ran with the fix", result.stderr
     (failure,) = [line for line in result.stdout.splitlines() if line.startswith("without the fix: ")]
     assert case[-1] in failure
+
+
+def test_a_loaded_optimiser_state_reaches_the_device():
+    def start(state=None):
+        model = Net().train()
+        optimizer = poptorch.optim.Adam(model.parameters(), lr=0.1)
+        if state:
+            model.load_state_dict(state[0])
+            optimizer.load_state_dict(state[1])
+        return model, optimizer, poptorch.trainingModel(model, optimizer=optimizer)
+
+    model, optimizer, wrapped = start()
+    for _ in range(3):
+        wrapped(*batch())
+    wrapped.copyWeightsToHost()
+    checkpoint = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
+    went_on = [wrapped(*batch())[1].item() for _ in range(3)]
+    *_, resumed = start(checkpoint)
+    assert [resumed(*batch())[1].item() for _ in range(3)] == pytest.approx(went_on, abs=1e-6)

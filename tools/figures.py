@@ -165,20 +165,22 @@ def stacking():
     )
 
 
-NULL_GRAPHS = (
+PADDED_GRAPHS = (
     (((0.0, 0.0), (0.5, 0.75), (1.0, 0.0)), ((0, 1), (1, 2), (0, 2))),
     (((0.5, 0.4), (0.0, 0.8), (1.0, 0.8), (0.5, -0.1)), ((0, 1), (0, 2), (0, 3))),
 )
-NULL_NODES, NULL_EDGES = 10, 16
+PADDED_NODES, PADDED_EDGES = 10, 16
 
 
-def null_graph():
-    """Two real graphs and the null graph that fills the batch up."""
+def padding_graph():
+    """Two real graphs and the padding graph that fills the batch up."""
     figure, axes = canvas(2.85)
-    words(axes, WIDTH / 2, 2.68, f"a batch of {NULL_NODES} nodes and {NULL_EDGES} edges", fontweight="bold")
-    sizes = [(len(places), 2 * len(links)) for places, links in NULL_GRAPHS]
+    words(
+        axes, WIDTH / 2, 2.68, f"a batch of {PADDED_NODES} nodes and {PADDED_EDGES} edges", fontweight="bold"
+    )
+    sizes = [(len(places), 2 * len(links)) for places, links in PADDED_GRAPHS]
     real, real_edges = (sum(column) for column in zip(*sizes))
-    for number, (places, links) in enumerate(NULL_GRAPHS):
+    for number, (places, links) in enumerate(PADDED_GRAPHS):
         spots = [(0.45 + 1.75 * number + x, 1.45 + y) for x, y in places]
         for start, end in links:
             axes.plot(*zip(spots[start], spots[end]), color="#666666", linewidth=1.6, zorder=1)
@@ -188,24 +190,24 @@ def null_graph():
             )
         text = f"graph {number}\n{sizes[number][0]} nodes\n{sizes[number][1]} edges"
         words(axes, 0.95 + 1.75 * number, 0.87, text)
-    padding(axes, 4.0, NULL_NODES - real, NULL_EDGES - real_edges)
+    padding(axes, 4.0, PADDED_NODES - real, PADDED_EDGES - real_edges)
     words(axes, 1.25, 0.28, "nodes_mask", ha="right", fontsize=9)
     x = 1.35
-    for node in range(NULL_NODES):
+    for node in range(PADDED_NODES):
         x = block(axes, x, 0.28, 0.3, "", colour(node >= sizes[0][0]) if node < real else None, height=0.28)
     words(axes, x + 0.1, 0.28, f"{real} real", ha="left", fontsize=9)
     return Picture(
         figure,
-        f"A batch of {NULL_NODES} nodes and {NULL_EDGES} edges: graph 0 with {sizes[0][0]} nodes and "
+        f"A batch of {PADDED_NODES} nodes and {PADDED_EDGES} edges: graph 0 with {sizes[0][0]} nodes and "
         f"{sizes[0][1]} edges, graph 1 with {sizes[1][0]} nodes and {sizes[1][1]} edges (each line counts "
-        f"in both directions), and the null graph with {NULL_NODES - real} nodes and "
-        f"{NULL_EDGES - real_edges} edges, self-loops on its first node. nodes_mask is true for the {real} "
+        f"in both directions), and the padding graph with {PADDED_NODES - real} nodes and "
+        f"{PADDED_EDGES - real_edges} edges, self-loops on its first node. nodes_mask is true for the {real} "
         "real nodes.",
     )
 
 
 def padding(axes, x, num_nodes, num_edges):
-    """The null graph in its hatched box."""
+    """The padding graph in its hatched box."""
     look = {"facecolor": "white", "edgecolor": PADDING_EDGE, "hatch": PADDING_HATCH, "linewidth": 0.8}
     axes.add_patch(Rectangle((x, 1.3), 1.35, 1.15, **look))
     for number in range(num_edges):
@@ -218,7 +220,7 @@ def padding(axes, x, num_nodes, num_edges):
         axes,
         x + 0.675,
         0.87,
-        f"null graph\n{num_nodes} nodes\n{num_edges} edges: self-loops\non its first node",
+        f"padding graph\n{num_nodes} nodes\n{num_edges} edges: self-loops\non its first node",
     )
 
 
@@ -384,37 +386,39 @@ CELL = "from gnn_ipu_helpers import poptorch\nmodel = poptorch.trainingModel(mod
 SDK_STEPS = ("the SDK's poptorch,\nuntouched", "the IPU compiler\nchecks the graph", "runs on the IPU")
 CPU_STEPS = (
     "poptorch_cpu,\nthe same calls",
-    "our checker, as strict,\nnames line and remedy",
+    "our checker\nnames line and remedy",
     "runs on the CPU\n(torch.compile)",
 )
 
 
 def two_backends():
     """One cell, two machines."""
-    figure, axes = canvas(4.2)
-    box(axes, 2.8, 3.82, 4.3, 0.58, CELL, family="monospace", fontsize=9, fill=PALE)
+    figure, axes = canvas(3.9)
+    box(axes, 2.8, 3.52, 4.3, 0.58, CELL, family="monospace", fontsize=9, fill=PALE)
     lanes = ((1.45, "Poplar SDK installed", SDK_STEPS, BLUE), (4.15, "any other machine", CPU_STEPS, GREEN))
     for x, where, steps, shade in lanes:
-        arrow(axes, (2.8, 3.53), (x, 3.24))
-        words(axes, x, 3.1, where, fontweight="bold")
+        arrow(axes, (2.8, 3.23), (x, 2.94))
+        words(axes, x, 2.8, where, fontweight="bold")
         for number, step in enumerate(steps):
-            y = 2.66 - 0.78 * number
+            y = 2.36 - 0.78 * number
             box(axes, x, y, 2.3, 0.52, step, edge=shade)
-            arrow(axes, (x, y - 0.26), (x, y - 0.52 if number < 2 else 0.54))
-    box(axes, 2.8, 0.33, 4.9, 0.42, "the same losses, and the same refusals", fontweight="bold")
+            if number < 2:
+                arrow(axes, (x, y - 0.26), (x, y - 0.52))
+    arrow(axes, (3.0, 0.8), (2.6, 0.8))
+    words(axes, 2.8, 0.28, "check and train on the right, carry the code over, compile on the left")
     return Picture(
         figure,
         "One notebook cell on two machines. With the Poplar SDK, poptorch is the SDK's own, the IPU "
         "compiler checks the graph, and it runs on the IPU. On any other machine, poptorch_cpu has the "
-        "same calls, our checker is as strict and names line and remedy, and the graph runs on the CPU "
-        "through torch.compile. Losses and refusals are the same.",
+        "same calls, our checker names line and remedy, and the graph runs on the CPU through "
+        "torch.compile. Check and train there, carry the code over, compile on the IPU.",
     )
 
 
 FIGURES = {
     "hero": hero,
     "stacking": stacking,
-    "null_graph": null_graph,
+    "padding_graph": padding_graph,
     "packing": packing,
     "sampling": sampling,
     "decision": decision,

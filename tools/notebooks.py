@@ -165,6 +165,8 @@ def clean(notebook):
             for output in cell.outputs
             if output.get("name") != "stderr" and WIDGET not in output.get("data", {})
         ]
+        if "solution" in cell.metadata.get("tags", []):
+            cell.outputs = []  # a stored output would give the answer away
     notebook, _ = CoalesceStreamsPreprocessor(enabled=True)(notebook, {})
     return notebook
 

@@ -124,7 +124,7 @@ def batch(batch: Any, *, max_graphs: int = 12, title: str | None = None, alt: st
         figure = new_figure(rows * _CELL_HEIGHT + _STRIPS_HEIGHT + (0.3 if title else 0.0))
         if title:
             figure.suptitle(title, fontsize=10.5)
-        _fill(figure, contents, shown, rows)
+        _fill(figure, contents, shown, rows, _lengths(contents))
     return Picture(figure, alt or _batch_alt(title or "Drawing of a mini-batch", contents, len(shown)))
 
 
@@ -148,12 +148,13 @@ def batches(
     shown = [_graphs_to_show(contents, max_graphs) for contents in both]
     rows = [_num_rows(len(graphs)) for graphs in shown]
     heights = [count * _CELL_HEIGHT + _STRIPS_HEIGHT + 0.3 for count in rows]
+    longest = [max(lengths) for lengths in zip(*(map(_lengths, both)))]
     with styled():
         figure = new_figure(sum(heights) + 0.15)
         parts = figure.subfigures(2, 1, height_ratios=heights, hspace=0.04)
         for part, contents, graphs, count, title in zip(parts, both, shown, rows, titles):
             part.suptitle(title, fontsize=10.5)
-            _fill(part, contents, graphs, count, columns=_GRAPHS_PER_ROW)
+            _fill(part, contents, graphs, count, longest, columns=_GRAPHS_PER_ROW)
     words = [_batch_alt(title, contents, len(graphs)) for title, contents, graphs in zip(titles, both, shown)]
     return Picture(figure, alt or " ".join(words))
 
@@ -206,14 +207,27 @@ def _num_rows(num_shown: int) -> int:
     return max(1, -(-num_shown // _GRAPHS_PER_ROW))
 
 
-def _fill(figure: Any, contents: Contents, shown: list[int], rows: int, columns: int | None = None) -> None:
+def _lengths(contents: Contents) -> list[int]:
+    return [len(mask) for _, mask in contents.sizes()]
+
+
+def _fill(
+    figure: Any,
+    contents: Contents,
+    shown: list[int],
+    rows: int,
+    longest: list[int],
+    columns: int | None = None,
+) -> None:
+    """Draw the graphs `shown` and the strips; `longest` is the number of nodes, edges and graphs that a strip
+    of full length stands for, so that two batches can share a scale."""
     grid = figure.add_gridspec(2, 1, height_ratios=(rows * _CELL_HEIGHT, _STRIPS_HEIGHT))
     columns = columns or min(_GRAPHS_PER_ROW, max(len(shown), 3))
     cells = grid[0].subgridspec(rows, columns)
     for place, graph in enumerate(shown):
         axes = figure.add_subplot(cells[place // columns, place % columns])
         _draw_graph(axes, contents, graph)
-    _draw_strips(figure.add_subplot(grid[1]), contents, len(shown))
+    _draw_strips(figure.add_subplot(grid[1]), contents, len(shown), longest)
 
 
 def _draw_graph(axes: Axes, contents: Contents, graph: int) -> None:
@@ -278,7 +292,7 @@ def _loop(place: np.ndarray, radius: float) -> Circle:
     return Circle((place[0], place[1] + radius), radius, fill=False, edgecolor=INK, linewidth=1.0, zorder=2.5)
 
 
-def _draw_strips(axes: Axes, contents: Contents, num_shown: int) -> None:
+def _draw_strips(axes: Axes, contents: Contents, num_shown: int, longest: list[int]) -> None:
     axes.set_xlim(0, 1)
     axes.set_ylim(-0.3, 3)
     axes.set_axis_off()
@@ -287,11 +301,12 @@ def _draw_strips(axes: Axes, contents: Contents, num_shown: int) -> None:
         "edges": contents.graph_of_node[contents.edge_index[0]],
         "graphs": np.arange(contents.num_graphs),
     }
-    left, right = 0.11, 0.64
+    left = 0.11
     for row, (name, mask) in enumerate(contents.sizes()):
         bottom = 2.2 - row
-        _draw_strip(axes, mask, owners[name], (left, right), bottom)
         real, total = int(mask.sum()), len(mask)
+        right = left + 0.53 * total / max(longest[row], 1)
+        _draw_strip(axes, mask, owners[name], (left, right), bottom)
         words = (
             f"{real:,} real + {total - real:,} pad = {total:,}" if real < total else f"{total:,}, all real"
         )

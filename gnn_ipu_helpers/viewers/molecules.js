@@ -82,6 +82,9 @@
     const [slider, words, canvas] = [box.querySelector("input"), box.children[1], box.lastChild.firstChild];
     slider.max = count - 1;
     canvas.style.height = content.height + "px";
+    box.dataset.lmSuppressShortcuts = "true";  // else JupyterLab takes the arrow keys from the slider
+    // The wheel scrolls the page, as anywhere else; with Ctrl it zooms.
+    canvas.addEventListener("wheel", (event) => { if (!event.ctrlKey) event.stopPropagation(); }, true);
     host.append(box);
     let viewer;
     try {

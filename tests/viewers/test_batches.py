@@ -69,6 +69,14 @@ def test_two_batches_in_one_figure_keep_their_counts(pyg_batch, fixed_batch):
     assert {"PyG batch", "Fixed-size batch", "7, all real", "7 real + 5 pad = 12"} <= set(texts(picture))
 
 
+def test_two_batches_share_one_scale(pyg_batch, fixed_batch):
+    figure = viewers.batches(pyg_batch, fixed_batch).figure
+    strips = [axes for axes in figure.axes if "nodes" in {text.get_text() for text in axes.texts}]
+    top = [[patch for patch in axes.patches if patch.get_y() == 2.2] for axes in strips]
+    small, large = (max(patch.get_x() + patch.get_width() for patch in bar) - 0.11 for bar in top)
+    assert small / large == pytest.approx(7 / 12, abs=1e-6)
+
+
 def test_adjacency_has_a_square_per_edge_and_a_line_of_the_batch_vector_per_node(fixed_batch):
     picture = viewers.adjacency(fixed_batch)
     matrix, strip = picture.figure.axes

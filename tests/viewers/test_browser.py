@@ -58,6 +58,25 @@ def test_the_slider_works_in_an_exported_page_offline(page, offline):
     assert offline.evaluate("document.documentElement.scrollWidth") <= 400
 
 
+def test_arrow_keys_move_the_slider_and_are_kept_from_jupyterlabs_shortcuts(page, offline):
+    offline.goto(page.as_uri())
+    offline.wait_for_selector(".gnn-molecules[data-ready]")
+    slider = offline.locator(".gnn-molecules input")
+    slider.press("ArrowRight")
+    assert slider.input_value() == "1"
+    # JupyterLab takes keys before the page does, except below this attribute.
+    assert slider.evaluate("slider => slider.closest('[data-lm-suppress-shortcuts]') !== null")
+
+
+def test_the_wheel_over_the_view_scrolls_the_page(page, offline):
+    page.write_text(page.read_text() + "<div style='height:3000px'></div>")
+    offline.goto(page.as_uri())
+    offline.wait_for_selector(".gnn-molecules[data-ready]")
+    offline.locator(".gnn-molecules [role=img]").hover()
+    offline.mouse.wheel(0, 300)
+    offline.wait_for_function("window.scrollY > 0", timeout=3000)
+
+
 def test_a_page_with_the_script_written_into_it_may_be_moved_anywhere(page, offline, tmp_path):
     vendor.inline(page)
     moved = page.rename(tmp_path / "html" / "moved.html")

@@ -36,12 +36,10 @@ def test_counts_of_the_packing_figure_agree():
     assert fullest < figures.PACKED_BUDGET  # a padding node is always left
 
 
-def test_counts_of_the_null_graph_figure_agree():
-    nodes = sum(len(places) for places, _ in figures.NULL_GRAPHS)
-    edges = sum(2 * len(links) for _, links in figures.NULL_GRAPHS)
-    alt = figures.null_graph().alt
-    assert (
-        f"the null graph with {figures.NULL_NODES - nodes} nodes and {figures.NULL_EDGES - edges} edges"
-        in alt
-    )
-    assert (figures.NULL_NODES - nodes, figures.NULL_EDGES - edges) == (3, 4)
+def test_counts_of_the_padding_graph_figure_agree():
+    nodes = sum(len(places) for places, _ in figures.PADDED_GRAPHS)
+    edges = sum(2 * len(links) for _, links in figures.PADDED_GRAPHS)
+    alt = figures.padding_graph().alt
+    left = figures.PADDED_NODES - nodes, figures.PADDED_EDGES - edges
+    assert left == (3, 4)
+    assert "the padding graph with {} nodes and {} edges".format(*left) in alt

@@ -113,7 +113,7 @@ class PoplarExecutor:
         self._rng = generator.get_state()
         if self._training:
             self._group_members = self._match_parameters()
-            self._states = {}
+            self._states = self._loaded_states()
         self._trace(self._micro_batches(bound)[0])
         self._compiled_for = dict(bound.arguments)
         self._is_attached = self._options.connection_type != ConnectionType.Never
@@ -351,6 +351,13 @@ class PoplarExecutor:
         self._optimizer, self._settings = optimizer, settings
         if isinstance(optimizer, optim.Optimizer):
             optimizer.state_dict = self._optimizer_state
+
+    def _loaded_states(self):
+        """What the optimiser brings from a checkpoint: PopTorch writes it once it has compiled."""
+        if not (isinstance(self._optimizer, optim.Optimizer) and self._optimizer.has_state()):
+            return {}
+        loaded = self._optimizer._ipu_state["ipu_state"]
+        return {self._device[name]: copy.deepcopy(state) for name, state in loaded.items()}
 
     def _optimizer_state(self):
         if self.isCompiled():
