@@ -2,8 +2,8 @@
 
     python examples/gcn_cora.py
 
-Cora is one graph, so its shapes never change. Three things do: the self-loops move into the data, the mask into the
-labels and the loss into `forward`, and one call takes the place of four.
+Cora is one graph, so its shapes never change. What changes: the self-loops move into the data, the mask into
+the labels, the loss into `forward`, and one call takes the place of four.
 
     - dataset = Planetoid(root, "Cora", transform=T.NormalizeFeatures())
     + dataset = datasets.cora(transform=T.Compose([T.NormalizeFeatures(), T.AddSelfLoops()]))

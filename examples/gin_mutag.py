@@ -2,8 +2,8 @@
 
     python examples/gin_mutag.py
 
-PyG's loader gives every batch another shape. Here graphs are packed into batches of one shape, and what is left over is
-padding: batch normalisation, pooling and loss have to leave it out.
+PyG's loader gives every batch another shape. Here graphs are packed into batches of one shape. What is left
+over is padding, and batch normalisation, pooling and loss have to leave it out.
 
     - loader = DataLoader(train_set, batch_size=128, shuffle=True)
     + sizes = FixedSizeOptions.for_packing(train_set, num_graphs=33)

@@ -1,9 +1,10 @@
-"""Predict citations of Cora with a graph autoencoder, ported from PyG's examples/autoencoder.py and link_pred.py.
+"""Predict citations of Cora with a graph autoencoder, ported from PyG's examples/autoencoder.py.
 
     python examples/link_prediction.py
 
-The autoencoder learns to tell citations from pairs of papers without one. PyG draws such pairs while the loss is computed,
-and their number varies. Here the host draws them before each step, always as many, and hands them to the model.
+The autoencoder learns to tell citations from pairs of papers without one. PyG draws such pairs while the loss
+is computed, and their number varies. Here the host draws them before each step, always the same number, and
+hands them to the model.
 
     - z = model.encode(train_data.x, train_data.edge_index)       # outside the model
     - loss = model.recon_loss(z, train_data.pos_edge_label_index) # draws negative edges inside

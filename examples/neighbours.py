@@ -2,11 +2,12 @@
 
     python examples/neighbours.py
 
-A graph that is too large for one step is sampled: some papers, the seeds, and a few neighbours of each. Every sample of PyG's has
-another shape. Here it is padded to one, and `seeds_mask` says which rows the loss is about.
+A graph that is too large for one step is sampled: some papers, the seeds, and a few neighbours of each.
+In PyG every sample has another shape. Here all are padded to one, and `seeds_mask` says which rows the loss
+is about.
 
-    - loader = NeighborLoader(data, num_neighbors=[10, 5], input_nodes=data.train_mask, batch_size=256)
-    + loader = FixedSizeNeighborLoader(data, num_neighbors=[10, 5], input_nodes=data.train_mask, batch_size=256)
+    - loader = NeighborLoader(data, num_neighbors=[10, 5], input_nodes=seeds, batch_size=256)
+    + loader = FixedSizeNeighborLoader(data, num_neighbors=[10, 5], input_nodes=seeds, batch_size=256)
 
     - y = batch.y[: batch.batch_size]
     - y_hat = model(batch.x, batch.edge_index)[: batch.batch_size]

@@ -1,10 +1,11 @@
-"""Train PyG's SchNet on QM9 for the HOMO-LUMO gap; PyG's examples/qm9_pretrained_schnet.py loads one already trained.
+"""Train SchNet on QM9's HOMO-LUMO gap; PyG's examples/qm9_pretrained_schnet.py loads one already trained.
 
     python examples/schnet_qm9.py
 
-SchNet joins all atoms within a radius and sums over the atoms of a molecule. Its own code stays; around it, the readout learns
-how many molecules there are, and the padding atoms lie so far apart that no distance is zero (where a square root has an
-infinite gradient). The search within a radius is one that the package replaces while compiling.
+SchNet joins all atoms within a radius, and its readout takes the mean over the atoms of a molecule. Its own
+code stays. The readout is told how many molecules there are, and the padding atoms lie apart, so that no
+distance is zero, where a square root has an infinite gradient. The package replaces the search within a
+radius while compiling.
 
     - model = SchNet(hidden_channels=128, cutoff=10.0, readout="mean")
     + model = SchNet(hidden_channels=128, cutoff=10.0, max_num_neighbors=28)
@@ -13,7 +14,7 @@ infinite gradient). The search within a radius is one that the package replaces 
     - loader = DataLoader(dataset, batch_size=256)
     + sizes = FixedSizeOptions.for_packing(dataset, num_graphs=17, pad_positions=2 * CUTOFF)
     + loader = FixedSizeDataLoader(dataset, fixed_size_options=sizes,
-    +                              fixed_size_strategy=FixedSizeStrategy.Pack, exclude_keys=["name", "smiles"])
+    +                              fixed_size_strategy=FixedSizeStrategy.Pack, exclude_keys=TEXT)
 
     - mae = (model(data.z, data.pos, data.batch).view(-1) - data.y[:, target]).abs().mean()
     + loss = ((predicted - y[:, GAP]).abs() * graphs_mask).sum() / graphs_mask.sum()  # in `forward`
@@ -36,6 +37,7 @@ from gnn_ipu_helpers import (
 
 GAP = 4  # the column of `y`, in eV
 CUTOFF = 5.0  # Å
+TEXT = ["name", "smiles"]  # no tensors: a batch of fixed size leaves them out
 
 
 class SizedMean(MeanAggregation):
@@ -88,7 +90,7 @@ def main(arguments=None):
     sizes = FixedSizeOptions.for_packing(train_set, num_graphs=num_graphs, pad_positions=2 * CUTOFF)
     packed = {"fixed_size_options": sizes, "fixed_size_strategy": FixedSizeStrategy.Pack}
     train_loader, test_loader = (
-        FixedSizeDataLoader(graphs, shuffle=shuffle, exclude_keys=["name", "smiles"], **packed)
+        FixedSizeDataLoader(graphs, shuffle=shuffle, exclude_keys=TEXT, **packed)
         for graphs, shuffle in ((train_set, True), (test_set, False))
     )
     gaps, wanted = train_set.y[:, GAP], test_set.y[:, GAP]

@@ -1,0 +1,121 @@
+"""The scripts of graph networks: each learns, compiles once, trains what `check` passes, and explains itself."""
+
+import ast
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from gnn_ipu_helpers import check, compile_count, poptorch
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+# Arguments for a short run, and whether the score is an error, which is better when small.
+SCRIPTS = {
+    "gcn_cora": (["--epochs", "30"], False),
+    "gin_mutag": (["--epochs", "15"], False),
+    "link_prediction": (["--epochs", "20"], False),
+    "schnet_qm9": (["--epochs", "2", "--molecules", "160", "--hidden", "32", "--lr", "0.005"], True),
+    "neighbours": (["--epochs", "1", "--seeds", "512", "--batch-size", "64"], False),
+}
+
+
+class Recorded:
+    """A wrapped model that remembers what it was first called with."""
+
+    def __init__(self, wrapped):
+        self.wrapped, self.arguments = wrapped, None
+
+    def __call__(self, *arguments):
+        self.arguments = self.arguments or arguments
+        return self.wrapped(*arguments)
+
+    def __getattr__(self, name):
+        return getattr(self.wrapped, name)
+
+
+@pytest.fixture(params=SCRIPTS)
+def run(request, monkeypatch, capsys):
+    """A script after a short run: its score, the baseline, what it printed, and what it wrapped for what."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    script, (arguments, is_error) = importlib.import_module(request.param), SCRIPTS[request.param]
+    recorded = {}
+    for kind in ("trainingModel", "inferenceModel"):
+
+        def wrap(model, *args, kind=kind, wrap=getattr(poptorch, kind), **kwargs):
+            recorded[kind] = model, Recorded(wrap(model, *args, **kwargs))
+            return recorded[kind][1]
+
+        monkeypatch.setattr(poptorch, kind, wrap)
+    monkeypatch.setattr(script, "compile_count", lambda model: compile_count(model.wrapped))
+    score, baseline = script.main(arguments)
+    return score, baseline, is_error, capsys.readouterr().out, recorded
+
+
+def test_it_beats_the_baseline_in_one_compilation_of_a_static_graph(run):
+    score, baseline, is_error, printed, recorded = run
+    better_by = baseline - score if is_error else score - baseline
+    assert better_by > 0.05, f"{score} against {baseline}"
+    assert len(printed.splitlines()) == 2
+    assert "compilations of the training model: 1" in printed
+    for kind, (model, wrapped) in recorded.items():
+        assert compile_count(wrapped.wrapped) == 1
+        report = check(model.train(kind == "trainingModel"), *wrapped.arguments)
+        assert report.ok, report
+        assert not report.warnings, report
+    assert all(parameter.isfinite().all() for parameter in recorded["trainingModel"][0].parameters())
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_it_is_short_and_says_what_it_was_ported_from_and_how(name, monkeypatch, capsys):
+    text = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 125
+    docstring = ast.get_docstring(ast.parse(text))
+    assert "PyG's examples/" in docstring
+    lines = docstring.splitlines()
+    assert [line for line in lines if line.startswith("    - ")]
+    assert [line for line in lines if line.startswith("    + ")]
+    monkeypatch.syspath_prepend(EXAMPLES)
+    monkeypatch.setattr(sys, "argv", [name, "--help"])
+    with pytest.raises(SystemExit):
+        importlib.import_module(name).main()
+    assert "--epochs" in capsys.readouterr().out
+
+
+# -- what is particular to one of them
+
+
+def test_negative_edges_are_always_as_many_and_never_real(monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    draw = importlib.import_module("link_prediction").draw_negatives
+    known = torch.stack([torch.arange(30), torch.arange(30).roll(1)])
+    torch.manual_seed(0)
+    for _ in range(5):
+        drawn = draw(known, 30, 200)
+        assert drawn.shape == (2, 200)
+        assert not (set(map(tuple, drawn.t().tolist())) & set(map(tuple, known.t().tolist())))
+    everything = torch.cartesian_prod(torch.arange(30), torch.arange(30)).t()
+    with pytest.raises(AssertionError, match="too dense to find 200 pairs"):
+        draw(everything, 30, 200)
+
+
+def test_gradients_of_the_potential_are_finite_down_to_the_positions(monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    script = importlib.import_module("schnet_qm9")
+    from gnn_ipu_helpers import FixedSizeDataLoader, FixedSizeOptions, datasets
+    from gnn_ipu_helpers.porting import static_replacements
+
+    molecules = datasets.qm9()[:20]
+    sizes = FixedSizeOptions.from_dataset(molecules, 5, pad_positions=2 * script.CUTOFF)
+    loader = FixedSizeDataLoader(molecules, batch_size=5, fixed_size_options=sizes, exclude_keys=script.TEXT)
+    batch = next(iter(loader))
+    model = script.GapNet(5, 6.0, 1.0, hidden=16)
+    positions = batch.pos.clone().requires_grad_()
+    with static_replacements():
+        _, loss = model(batch.z, positions, batch.batch, batch.graphs_mask, batch.y)
+        loss.backward()
+    assert loss.isfinite()
+    assert positions.grad.isfinite().all()
+    assert positions.grad[batch.nodes_mask].any()
+    assert not positions.grad[~batch.nodes_mask].any()
