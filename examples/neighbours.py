@@ -11,8 +11,9 @@ is about.
 
     - y = batch.y[: batch.batch_size]
     - y_hat = model(batch.x, batch.edge_index)[: batch.batch_size]
-    - loss = F.cross_entropy(y_hat, y)                                  # outside the model
-    + loss = F.cross_entropy(out, torch.where(seeds_mask, y, -100))     # in `forward`
+    - loss = F.cross_entropy(y_hat, y)                             # outside the model
+    + labels = torch.where(batch.seeds_mask, batch.y, -100)        # the loss skips what is no seed
+    + out, loss = training_model(batch.x, batch.edge_index, labels)
 """
 
 import argparse
@@ -26,20 +27,20 @@ from gnn_ipu_helpers import FixedSizeNeighborLoader, compile_count, datasets, po
 
 
 class GraphSAGE(torch.nn.Module):
-    """Logits `[num_nodes, num_classes]` and, given labels, the loss over the seeds."""
+    """Logits `[num_nodes, num_classes]` and, given labels, the loss over those that are not -100."""
 
     def __init__(self, in_channels, hidden, num_classes):
         super().__init__()
         self.conv1 = SAGEConv(in_channels, hidden)
         self.conv2 = SAGEConv(hidden, num_classes)
 
-    def forward(self, x, edge_index, y=None, seeds_mask=None):
+    def forward(self, x, edge_index, labels=None):
         x = self.conv1(x, edge_index).relu()
         x = F.dropout(x, p=0.5, training=self.training)
         out = self.conv2(x, edge_index)
-        if y is None:
+        if labels is None:
             return out
-        return out, F.cross_entropy(out, torch.where(seeds_mask, y, -100))
+        return out, F.cross_entropy(out, labels)
 
 
 def main(arguments=None):
@@ -74,7 +75,8 @@ def main(arguments=None):
     training_model = poptorch.trainingModel(model.train(), options, optimizer)
     for epoch in range(arguments.epochs):
         for batch in tqdm(train_loader, desc=f"Epoch {epoch + 1}", leave=False):
-            training_model(batch.x, batch.edge_index, batch.y, batch.seeds_mask)
+            labels = torch.where(batch.seeds_mask, batch.y, -100)
+            training_model(batch.x, batch.edge_index, labels)
     training_model.detachFromDevice()
 
     inference_model = poptorch.inferenceModel(model.eval())

@@ -1,4 +1,4 @@
-"""The scripts of graph networks: each learns, compiles once, trains what `check` passes, and explains itself."""
+"""The scripts of graph networks: each learns, compiles once, passes `check` and explains itself."""
 
 import ast
 import importlib
@@ -41,13 +41,16 @@ def run(request, monkeypatch, capsys):
     monkeypatch.syspath_prepend(EXAMPLES)
     script, (arguments, is_error) = importlib.import_module(request.param), SCRIPTS[request.param]
     recorded = {}
-    for kind in ("trainingModel", "inferenceModel"):
 
-        def wrap(model, *args, kind=kind, wrap=getattr(poptorch, kind), **kwargs):
+    def recording(kind, wrap):
+        def wrap_and_record(model, *args, **kwargs):
             recorded[kind] = model, Recorded(wrap(model, *args, **kwargs))
             return recorded[kind][1]
 
-        monkeypatch.setattr(poptorch, kind, wrap)
+        return wrap_and_record
+
+    for kind in ("trainingModel", "inferenceModel"):
+        monkeypatch.setattr(poptorch, kind, recording(kind, getattr(poptorch, kind)))
     monkeypatch.setattr(script, "compile_count", lambda model: compile_count(model.wrapped))
     score, baseline = script.main(arguments)
     return score, baseline, is_error, capsys.readouterr().out, recorded

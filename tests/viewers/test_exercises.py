@@ -85,8 +85,8 @@ def test_a_hint_is_shown_as_text_not_as_html():
 
 # -- the playground
 
-# What a reader may try first, and get a hint on: what stands in the cell, what is written instead, and words of
-# the hint. Before any of these, each exercise is left as it is.
+# What a reader may try first: what stands in the cell, what is written instead, and words of the hint.
+# Before any of these, each exercise is left as it is.
 LOSS_DIFFERS = "the original's"
 WRONG = {
     1: [("out[train_mask], y[train_mask]", "out, y", LOSS_DIFFERS)],
