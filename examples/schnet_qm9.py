@@ -3,8 +3,8 @@
     python examples/schnet_qm9.py
 
 SchNet joins all atoms within a radius, and its readout takes the mean over the atoms of a molecule. Its own
-code stays. The readout is told how many molecules there are, and the padding atoms lie apart, so that no
-distance is zero, where a square root has an infinite gradient. The package replaces the search within a
+code stays. The readout is told how many molecules there are, and the padding atoms lie further apart than the
+radius, so that they have no neighbours and no distance of zero. The package replaces the search within the
 radius while compiling.
 
     - model = SchNet(hidden_channels=128, cutoff=10.0, readout="mean")
