@@ -176,6 +176,8 @@ def test_the_playground_has_eight_exercises():
 def test_an_open_or_wrong_answer_gets_a_hint_that_is_not_the_solution(played, number):
     part = PARTS[number - 1]
     names = played(number)
+    untouched = judged(names, part["exercise"], part["verdict"])
+    assert untouched.hint[:30] in part["verdict"], "the author's hint is not the one shown"
     tries = [(part["exercise"], "")]
     for old, new, words in WRONG[number]:
         assert old in part["exercise"]
