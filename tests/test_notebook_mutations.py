@@ -91,14 +91,21 @@ MUTATIONS = {
     ),
     "pooling packs without size": (
         PACKING,
-        "class GcnForPacking(",
+        "class GinForPacking(",
         ", size=self.num_graphs",
         "",
         "a finding is left",
     ),
+    "batch normalisation over padding": (
+        PACKING,
+        "class GinForPacking(",
+        "norm(conv(x, edge_index), nodes_mask)",
+        "norm(conv(x, edge_index))",
+        "padding reached the loss",
+    ),
     "the last graph alone taken for padding": (
         PACKING,
-        "class GcnForPacking(",
+        "class GinForPacking(",
         "torch.where(graphs_mask, y, -100)",
         "torch.cat([y[:-1], y.new_full((1,), -100)])",
         "padding reached the loss",

@@ -582,8 +582,8 @@ MUTATIONS = {
     ),
     "the mark of a hand-made loss": (
         "4_small_graph_batching_with_packing",
-        *("class GcnForPacking(", 'poptorch.identity_loss(loss, reduction="none")', "loss", "trained = "),
-        ("num_epochs=40", "num_epochs=1"),
+        *("class GinForPacking(", 'poptorch.identity_loss(loss, reduction="none")', "loss", "trained = "),
+        ("num_epochs = 40", "num_epochs = 1"),
         "loss changed after it was made",
     ),
 }

@@ -136,6 +136,30 @@ def test_cleaning_keeps_results_in_one_piece_and_drops_progress(tool):
     assert set(cleaned.metadata) == {"kernelspec"}
 
 
+def test_pages_show_warnings_and_no_finished_bars(tool):
+    cell = new_code_cell("work()")
+    cell.outputs = [
+        new_output("stream", name="stderr", text="\rGraph compilation:  60%|###  | 60/100\r      \r"),
+        new_output("stream", name="stderr", text="UserWarning: look at this"),
+        new_output("display_data", data={tool.WIDGET: {"model_id": "x"}, "text/plain": "bar"}),
+        new_output("stream", name="stdout", text=""),
+    ]
+    shown = tool.without_bars(new_notebook(cells=[cell])).cells[0].outputs
+    assert [(output.name, output.text) for output in shown] == [
+        ("stderr", "UserWarning: look at this"),
+        ("stdout", ""),
+    ]
+
+
+def test_stored_solutions_show_no_answer(tool):
+    cells = [new_code_cell("6 * 7", metadata={"tags": tags}) for tags in (["solution"], [])]
+    for cell in cells:
+        cell.outputs = [new_output("stream", name="stdout", text="42")]
+    folded, open_one = tool.clean(new_notebook(cells=cells)).cells
+    assert folded.outputs == []
+    assert open_one.outputs[0].text == "42"
+
+
 def test_cleaning_refuses_to_hide_a_warning(tool):
     cell = new_code_cell("work()")
     cell.outputs = [new_output("stream", name="stderr", text="UserWarning: look at this")]

@@ -76,9 +76,23 @@ def embed_figures(page):
     return re.sub(r'src="\.\./\.\./static/([\w-]+\.svg)"', embedded, page)
 
 
+def is_bar(output):
+    """Whether an output is a progress bar and nothing else: a warning is not one."""
+    lines = output.text.splitlines() if output.get("name") == "stderr" else ["a result"]
+    return WIDGET in output.get("data", {}) or all("%|" in line or not line.strip() for line in lines)
+
+
+def without_bars(notebook):
+    """Drop finished progress bars, which a page would show as a stack of lines."""
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if not is_bar(output)]
+    return notebook
+
+
 def export(notebook, path):
     """Write the executed notebook to build/ as .ipynb, HTML and Markdown."""
-    notebook = relocate(notebook)
+    notebook = without_bars(relocate(notebook))
     for folder in ("notebooks", "html", "markdown"):
         (BUILD / folder).mkdir(parents=True, exist_ok=True)
     nbformat.write(notebook, BUILD / "notebooks" / path.name)
@@ -149,7 +163,7 @@ def run(paths):
 
 
 def clean(notebook):
-    """Drop progress bars and editor state: a stored notebook holds prose, code and results alone."""
+    """Drop progress bars, editor state and solutions' outputs: stored are prose, code and results alone."""
     notebook.metadata = {key: value for key, value in notebook.metadata.items() if key in KEPT_METADATA}
     notebook.metadata.get("language_info", {}).pop("version", None)
     for number, cell in enumerate(notebook.cells):
