@@ -16,7 +16,7 @@ from typing import Any, Callable, Iterable, Iterator, NamedTuple, Sequence
 import torch
 from torch import Tensor
 
-from .findings import Finding, Report, StaticGraphError, counted, html_table
+from .findings import Finding, Report, StaticGraphError, counted, fits_device, html_table
 
 OLDEST_TORCH = (2, 6)
 
@@ -174,8 +174,9 @@ def check(model: Callable, *inputs: Any, **kwargs: Any) -> Report:
     is_module = isinstance(model, torch.nn.Module)
     name = type(model).__name__ if is_module else getattr(model, "__name__", repr(model))
     if findings:
-        places = counted(len(findings), "place")
-        return Report(False, findings, f"{name}: not a static graph yet, {places} to change.", (), warnings)
+        what = f"not a static graph yet, {counted(len(findings), 'place')} to change"
+        what = what if fits_device(findings) else "does not fit the device"
+        return Report(False, findings, f"{name}: {what}.", (), warnings)
     verdict = ("nothing to change", "with a warning", "with warnings")[min(len(warnings), 2)]
     swapped = f" Run in a static version of ours: {', '.join(replaced)}." if replaced else ""
     return Report(True, [], f"{name}: one static graph, {verdict}.{swapped}", replaced, warnings)

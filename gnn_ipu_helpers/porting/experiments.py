@@ -232,6 +232,8 @@ def with_other_padding(padding: Padding, values: list[Tensor]) -> list[Tensor]:
             other = other.abs() if real.numel() and bool((real >= 0).all()) else other
             other = other.to(value.dtype)
         elif value.dtype == torch.bool:
+            if not bool(value[is_padding].any()):
+                continue  # a mask, which says of all padding that it does not count
             other = ~value
         elif bool((value[is_padding] < 0).all()) or not bool(rows.real.any()):
             continue  # marked as no class at all

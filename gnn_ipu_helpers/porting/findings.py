@@ -20,6 +20,8 @@ from typing import Callable, Iterable, Sequence
 import torch
 import torch_geometric
 
+OUT_OF_MEMORY = "out of memory"
+
 
 @dataclasses.dataclass(frozen=True)
 class Place:
@@ -86,15 +88,19 @@ def counted(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}{'es' if word.endswith('ch') else 's'}"
 
 
+def fits_device(findings: Sequence[Finding]) -> bool:
+    """Whether something else than memory is what `findings` are about."""
+    return any(finding.operation != OUT_OF_MEMORY for finding in findings)
+
+
 class StaticGraphError(Exception):
     """The model cannot become one static graph; `findings` lists the places and what to write instead."""
 
     def __init__(self, findings: Sequence[Finding]):
         self.findings: list[Finding] = list(findings)
-        places = counted(len(self.findings), "place")
-        super().__init__(
-            f"This model is not a static graph: {places} to change.\n\n{describe(self.findings)}"
-        )
+        what = f"is not a static graph: {counted(len(self.findings), 'place')} to change"
+        what = what if fits_device(self.findings) else "does not fit the device"
+        super().__init__(f"This model {what}.\n\n{describe(self.findings)}")
 
     def __reduce__(self):
         return type(self), (self.findings,)

@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterator, Sequence
 
 import torch
 
-from .findings import Finding, forward_place
+from .findings import OUT_OF_MEMORY, Finding, forward_place
 
 _MEGABYTE = 10**6
 _limit: contextvars.ContextVar[float | None] = contextvars.ContextVar("device memory", default=None)
@@ -61,7 +61,7 @@ def memory_findings(
     return [
         Finding.at(
             forward_place(function),
-            "out of memory",
+            OUT_OF_MEMORY,
             f"the tensors of this graph need {needed:,.0f} MB at one time; the device has {limit:,.0f} MB",
             "give it smaller inputs: smaller batches, or subgraphs of a large graph "
             "(`FixedSizeClusterLoader`, `FixedSizeNeighborLoader`); or make the model narrower",

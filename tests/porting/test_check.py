@@ -282,6 +282,25 @@ def test_a_batch_of_the_loaders_is_seen_as_padded_whole_and_in_parts():
     assert len(check(whole, batch).warnings) == 1
 
 
+def test_a_mask_that_leaves_out_all_padding_is_not_taken_for_a_value_that_may_change():
+    """The loaders pad `train_mask` with False: only what it selects counts."""
+    graphs = [
+        Data(
+            x=torch.randn(n, 3),
+            edge_index=torch.tensor([[0, 1], [1, 0]]),
+            y=torch.zeros(n, dtype=torch.long),
+            train_mask=torch.arange(n) < 2,
+        )
+        for n in (3, 4, 2, 5, 3)
+    ]
+    (batch, *_) = FixedSizeDataLoader(graphs, batch_size=4)
+
+    def loss(data):
+        return nn.functional.cross_entropy(data.x, torch.where(data.train_mask, data.y, -100))
+
+    assert check(loss, batch).warnings == []
+
+
 def test_warnings_stand_below_the_findings_in_text_and_table():
     report = check(nn.Linear(given.CHANNELS, 2).eval(), given.x.double())
 

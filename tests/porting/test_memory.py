@@ -62,8 +62,10 @@ def test_check_refuses_a_graph_beyond_the_limit_with_both_numbers(rows):
 
 def test_the_executor_refuses_what_check_refuses(rows):
     model = poptorch.trainingModel(Wide())
-    with porting.device_memory(50), pytest.raises(poptorch.Error, match="the device has 50 MB"):
-        model(*rows)
+    with porting.device_memory(50):
+        assert str(check(Wide(), *rows)).startswith("Wide: does not fit the device.")
+        with pytest.raises(poptorch.Error, match=r"does not fit the device\.(.|\n)*the device has 50 MB"):
+            model(*rows)
     assert not model.isCompiled()
     model(*rows)  # the limit is over
 
