@@ -63,7 +63,7 @@ def test_input_with_a_gradient_is_detached_with_a_warning(caplog):
     x = torch.ones(2, 3, requires_grad=True)
     assert not poptorch.inferenceModel(torch.nn.Linear(3, 2))(x).requires_grad
     assert "Input tensor has requires_grad=True set. This tensor will be detached because" in caplog.text
-    assert "It is input 0, input" in caplog.text
+    assert "it is input 0, input" in caplog.text
 
 
 def test_backward_on_an_output_says_that_it_is_done_already():
