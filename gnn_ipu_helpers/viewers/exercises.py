@@ -71,14 +71,19 @@ def verdict(
     if not hasattr(report, "findings"):
         return Verdict(True, "Right.")
     if report.ok is None:
-        return Verdict(None, f"Not checked here. {report.summary}")
+        return Verdict(None, "Not checked here: this torch is too old to look at the graph.")
     left = [*report.findings, *report.warnings]
     if not left:
         return Verdict(True, f"Right. {report.summary}")
-    names = [f"{each.operation} ({each.place})" if each.file else each.operation for each in left]
+    names = [f"{each.operation} ({_place(each)})" if each.file else each.operation for each in left]
     first = left[0]
     words = f"Not yet: {counted(len(left), 'finding')} left: {listed(names)}."
     return Verdict(False, words, (hints or {}).get(first.operation, f"{first.operation}: {first.reason}."))
+
+
+def _place(finding: Any) -> str:
+    """Where a finding is. The answer's cell is the one above, and its number changes with every run."""
+    return f"line {finding.line}" if finding.file.startswith("cell ") else str(finding.place)
 
 
 def _prose(text: str) -> str:

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 import torch
 
-from gnn_ipu_helpers.porting import Report, check
+from gnn_ipu_helpers.porting import Finding, Report, check
 from gnn_ipu_helpers.viewers import exercises
 
 PLAYGROUND = Path(__file__).resolve().parent.parent.parent / "notebooks" / "appendix_port_your_model.ipynb"
@@ -71,7 +71,13 @@ def test_a_clean_report_is_right():
 def test_where_nothing_can_be_checked_it_says_so():
     open_answer = exercises.verdict(lambda: Report(None, [], "Not checked: torch is too old."))
     assert open_answer.solved is None
-    assert repr(open_answer) == "Not checked here. Not checked: torch is too old."
+    assert repr(open_answer).startswith("Not checked here")
+
+
+def test_a_finding_in_a_cell_is_told_by_its_line_alone():
+    found = Finding("item", "cell 7", 3, "x.item()", "a value is read back", "stay with the tensor")
+    wrong = exercises.verdict(lambda: Report(False, [found], "1 place to change."))
+    assert repr(wrong) == "Not yet: 1 finding left: item (line 3).\nHint: item: a value is read back."
 
 
 def test_a_hint_is_shown_as_text_not_as_html():
