@@ -52,6 +52,7 @@ html_context = {"default_mode": "auto"}
 html_sidebars = {page: ["sidebar-nav-bs"] for page in ("notebooks/*", "docs/reference/*")}
 html_sidebars.update({page: [] for page in ("[A-Za-z]*", "docs/*", "_modules/**")})
 html_static_path = ["site"]
+html_favicon = "site/favicon.svg"
 templates_path = ["site/templates"]
 html_css_files = ["site.css"]
 html_js_files = ["layers.js"]

@@ -53,4 +53,4 @@ def note_problems(tab, address, problems):
     tab.on("requestfailed", lambda request: note(f"did not get {request.url}"))
     tab.on("response", lambda answer: answer.status < 400 or note(f"{answer.status} for {answer.url}"))
     tab.on("pageerror", lambda error: note(error))
-    tab.on("console", lambda message: message.type != "error" or note(message.text))
+    tab.on("console", lambda told: told.type != "error" or note(f"{told.text} {told.location['url']}"))
