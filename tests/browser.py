@@ -49,8 +49,12 @@ def note_problems(tab, address, problems):
         if not request.url.startswith((address, "data:", "blob:")):
             note(f"asks for {request.url}")
 
+    def look_at_failure(request):
+        if request.failure != "net::ERR_ABORTED":  # which only says that the tab went on to the next page
+            note(f"did not get {request.url}: {request.failure}")
+
     tab.on("request", look_at_request)
-    tab.on("requestfailed", lambda request: note(f"did not get {request.url}"))
+    tab.on("requestfailed", look_at_failure)
     tab.on("response", lambda answer: answer.status < 400 or note(f"{answer.status} for {answer.url}"))
     tab.on("pageerror", lambda error: note(error))
     tab.on("console", lambda told: told.type != "error" or note(f"{told.text} {told.location['url']}"))
