@@ -20,7 +20,7 @@ NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
 LOOKED_AT = [
     "index.html",
     "notebooks/index.html",
-    "notebooks/3_small_graph_batching_with_padding.html",
+    "notebooks/1_at_a_glance.html",
     "docs/reference/batching.html",
     "docs/supported_layers.html",
     "docs/troubleshooting.html",
