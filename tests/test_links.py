@@ -52,3 +52,12 @@ def test_the_readme_leads_to_every_notebook():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for notebook in (ROOT / "notebooks").glob("*.ipynb"):
         assert f"notebooks/{notebook.name}" in text
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_files_that_a_guide_names_are_there(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = re.findall(r"`((?:gnn_ipu_helpers|tests|tools)/[\w/]+\.py)`", text)
+    assert len(named) > 3
+    for name in named:
+        assert (ROOT / name).exists(), f"{page} names {name}, which is not there"

@@ -1,13 +1,19 @@
-"""Make the site of the README, the notebooks with their stored outputs, the docs and the docstrings.
+"""Make the site of the notebooks with their stored outputs, the docs and the docstrings.
 
     python tools/docs.py            in build/site
     python tools/docs.py FOLDER     in FOLDER/site
 
-Sphinx reads one folder, so the pages are laid out in build/site_source as they lie in the repository,
-where the links between them hold. Any warning is an error: a link to nowhere, a docstring that reads badly.
+Sphinx reads one folder, so the pages are laid out in build/site_source as they lie in the repository, where
+the links between them hold. Three pages are made here: the first one, the gallery of the tutorials, and the
+table of layers. Any warning is an error: a link to nowhere, a docstring that reads badly.
 """
 
+from __future__ import annotations
+
+import base64
+import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -16,63 +22,173 @@ from sphinx.cmd.build import build_main
 
 ROOT = Path(__file__).resolve().parent.parent
 VENDOR = ROOT / "build" / "vendor"
-CONTENTS = """
-
-```{toctree}
-:hidden:
-
-notebooks/index
-docs/reference/index
-docs/supported_layers
-docs/does_it_pay
-docs/decisions
-```
-"""
-TUTORIALS = """# Tutorials
-
-```{toctree}
-:glob:
-:maxdepth: 1
-
-*
-```
-"""
+# In the order of the navigation bar. A page that is not there (yet) is left out.
+PAGES = {
+    "notebooks/index": "Tutorials",
+    "docs/cheat_sheet": "Cheat sheet",
+    "docs/supported_layers": "Layers",
+    "docs/reference/index": "Reference",
+    "docs/troubleshooting": "Troubleshooting",
+    "docs/does_it_pay": "Does it pay?",
+    "docs/scaling_out": "Scaling out",
+    "README": "Guide",
+    "docs/architecture": "Architecture",
+    "docs/decisions": "Decisions",
+    "CONTRIBUTING": "Contributing",
+    "CHANGELOG": "Changelog",
+}
 
 
-def lay_out(source):
-    """Copy the pages into the folder `source`, with the README as its index."""
+def lay_out(source: Path) -> None:
+    """Copy the pages into the folder `source`, and make those that are made of others."""
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(ROOT / "static", source / "static", ignore=shutil.ignore_patterns("*.md"))
     shutil.copytree(ROOT / "examples", source / "examples", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "docs", source / "docs", ignore=shutil.ignore_patterns("conf.py", "__pycache__"))
+    shutil.copytree(ROOT / "docs", source / "docs", ignore=shutil.ignore_patterns("conf.py", "site", "__*"))
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, source / name)
     (source / "notebooks").mkdir()
-    for path in (ROOT / "notebooks").glob("*.ipynb"):
-        nbformat.write(adapt(nbformat.read(path, as_version=4)), source / "notebooks" / path.name)
-    (source / "notebooks" / "index.md").write_text(TUTORIALS, encoding="utf-8")
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (source / "index.md").write_text(readme + CONTENTS, encoding="utf-8")
+    names = []
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        notebook = nbformat.read(path, as_version=4)
+        (source / "notebooks" / f"{path.stem}.png").write_bytes(first_figure(notebook))
+        nbformat.write(folded(notebook), source / "notebooks" / path.name)
+        names.append(path.stem)
+    layers = source / "docs" / "supported_layers.md"
+    layers.write_text(in_one_table(layers.read_text(encoding="utf-8")), encoding="utf-8")
+    gallery = f"# Tutorials\n\n{cards('')}\n{contents(names)}"
+    (source / "notebooks" / "index.md").write_text(gallery, encoding="utf-8")
+    home = (ROOT / "docs" / "site" / "home.md").read_text(encoding="utf-8")
+    home = home.replace("CARDS", cards("notebooks/")).replace("CHECK_REPORT", printed_by("first_check.py"))
+    pages = [f"{title} <{page}>" for page, title in PAGES.items() if any(source.glob(f"{page}.*"))]
+    (source / "index.md").write_text(home + contents(pages), encoding="utf-8")
 
 
-def adapt(notebook):
-    """Have Sphinx fold away the cells tagged `solution`, and lead to the index instead of the README."""
+def contents(pages: list[str]) -> str:
+    """A table of contents that only the navigation shows."""
+    return "\n".join(["", "```{toctree}", ":hidden:", "", *pages, "```", ""])
+
+
+def first_figure(notebook) -> bytes:
+    """The first picture that the notebook drew: its thumbnail."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    return next(
+        base64.b64decode(output.data["image/png"])
+        for output in outputs
+        if "image/png" in output.get("data", {})
+    )
+
+
+def folded(notebook):
+    """The notebook with the cells tagged `solution` folded away."""
     for cell in notebook.cells:
         if "solution" in cell.metadata.get("tags", []):
             cell.metadata["tags"] = [*cell.metadata["tags"], "hide-cell"]
-        if cell.cell_type == "markdown":
-            cell.source = cell.source.replace("](../README.md", "](../index.md")
     return notebook
 
 
-def make(build):
+def printed_by(example: str) -> str:
+    """What a script of examples/ prints, so that what the site shows is true."""
+    command = [sys.executable, example]
+    ran = subprocess.run(command, cwd=ROOT / "examples", capture_output=True, text=True, timeout=120)
+    if ran.returncode:
+        raise RuntimeError(f"examples/{example} failed:\n{ran.stderr}")
+    return ran.stdout.strip()
+
+
+def cards(folder: str) -> str:
+    """The tutorials as cards, from the README's table; `folder` leads to them from the page."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    head, _, *rows = re.search(r"(?m)^\| notebook \|.*\n(?:\|.*\n)+", text)[0].splitlines()
+    columns = [name.strip() for name in head.strip("|").split("|")]
+    lines = ["::::{grid} 1 2 2 3", ":gutter: 3", ""]
+    for row in rows:
+        entry = dict(zip(columns, (value.strip() for value in row.strip("|").split("|"))))
+        title, name = re.fullmatch(r"\[(.*)\]\(notebooks/(.*)\.ipynb\)", entry["notebook"]).groups()
+        lines += [
+            f":::{{grid-item-card}} {title}",
+            f":img-top: {folder}{name}.png",
+            f":img-alt: A figure from the tutorial {title}",
+            f":link: {folder}{name}",
+            ":link-type: doc",
+            ":class-item: tutorial",
+            "",
+            f"You learn: {entry['you learn']}.",
+            "```{card-footer}",
+            f"{entry['to read']} to read, {entry['to run']} to run",
+            "```",
+            ":::",
+            "",
+        ]
+    return "\n".join([*lines, "::::", ""])
+
+
+VERDICTS = {
+    "Static as it is": "as it is",
+    "Static with an argument": "with an argument",
+    "Replaced by us": "replaced",
+    "Not static": "not static",
+}
+
+
+def in_one_table(page: str) -> str:
+    """The page of layers with its lists and tables, one per verdict and kind, as one table."""
+    before, *parts = re.split(r"(?m)^## ", page)
+    sections = {part.partition("\n")[0].strip(): part for part in parts}
+    rows = [row for title, verdict in VERDICTS.items() for row in layer_rows(sections.pop(title), verdict)]
+    claimed = int(re.search(r"(\d+) layers", before)[1])
+    if len(rows) != claimed:
+        raise ValueError(f"docs/supported_layers.md has {claimed} layers, and {len(rows)} were read from it.")
+    version = re.search(r"PyG ([\d.]+)", before)[1]
+    table = ["| Layer | Kind | Verdict | What to write | Why |", "|---|---|---|---|---|"]
+    table += ["| " + " | ".join(row) + " |" for row in sorted(rows, key=lambda row: row[0].lower())]
+    about = (
+        f"All layers of PyG {version}. *As it is*: use them as you do on a CPU or GPU. *With an argument*: "
+        "pass what is named. *Replaced*: PyG's own code is dynamic inside, and a static version of the same "
+        "mathematics takes its place while a model is compiled. *Not static*: an IPU cannot run it as it is."
+    )
+    rest = [f"## {part}" for part in sections.values()]
+    return "\n".join([before, about, "", "::::{div} layers", *table, "::::", "", *rest])
+
+
+def layer_rows(section: str, verdict: str) -> list[list[str]]:
+    """The layers of one verdict: name, kind, verdict, what to write, why."""
+    rows = []
+    for part in re.split(r"(?m)^### ", section)[1:]:
+        kind = part.partition(" — ")[0]
+        lines = [
+            re.split(r"(?<!\\) \| ", line.strip("| ")) for line in part.splitlines() if line.startswith("| ")
+        ]
+        if lines:
+            head, *entries = lines
+            for name, *values in entries:
+                named = dict(zip(head[1:], values))
+                write = named.get("Argument") or named.get("Write instead", "")
+                rows.append([name, kind, verdict, write, named.get("Why", "")])
+        else:
+            rows += [[name, kind, verdict, "", ""] for name in re.findall(r"`[^`]+`(?:\\\*)?", part)]
+    return rows
+
+
+def make(build: Path) -> int:
     """Write the site below the folder `build`; 0 if nothing was wrong."""
     source, site = build / "site_source", build / "site"
     lay_out(source)
     shutil.rmtree(site, ignore_errors=True)
-    settings = ["--quiet", "--fail-on-warning", "--builder=html", f"--conf-dir={ROOT / 'docs'}"]
+    settings = [
+        "--quiet",
+        "--fail-on-warning",
+        "--keep-going",
+        "--builder=html",
+        f"--conf-dir={ROOT / 'docs'}",
+    ]
     status = build_main([*settings, str(source), str(site)])
-    if status == 0 and VENDOR.is_dir():
-        # So that the 3D viewer works without a network.
-        shutil.copytree(VENDOR, site / "notebooks" / "vendor")
+    if status == 0:
+        for path in (ROOT / "notebooks").glob("*.ipynb"):  # to download
+            shutil.copy(path, site / "notebooks")
+        if VENDOR.is_dir():
+            # So that the 3D viewer works without a network.
+            shutil.copytree(VENDOR, site / "notebooks" / "vendor")
     return status
 
 
