@@ -82,7 +82,7 @@ def test_one_shape_for_all(notebook):
         assert any(wanted in heading for heading in headings), f"no heading {wanted!r} among {headings}"
     solutions = [cell for cell in code_cells(notebook) if "solution" in cell.metadata.get("tags", [])]
     # The playground is nothing but exercises.
-    assert 2 <= len(solutions) <= (8 if "Port your own model" in headings[0] else 4), headings[0]
+    assert 2 <= len(solutions) <= (8 if "Port your model" in headings[0] else 4), headings[0]
     assert all(cell.metadata.jupyter["source_hidden"] for cell in solutions)
 
 

@@ -647,7 +647,7 @@ def test_bad_seeds_of_a_heterogeneous_graph_are_refused(input_nodes, error, mess
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (dict(batch_size=0), ValueError, "batch_size should be a positive"),
+        (dict(batch_size=0), ValueError, "batch_size should be at least 1"),
         (
             dict(batch_size=10, fixed_size_options=FixedSizeOptions(10, 50)),
             ValueError,
