@@ -35,7 +35,7 @@ unit: $(READY)
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal --show-capture no $(TESTS)
 
 notebooks: $(READY)
-	@if ls notebooks/*.ipynb >/dev/null 2>&1; then $(ONE_THREAD) $(BIN)/python -m pytest -v $(NBVAL) notebooks; else echo "no notebooks yet"; fi
+	@if ls notebooks/*.ipynb >/dev/null 2>&1; then $(ONE_THREAD) $(BIN)/python -m pytest -v -n auto --maxprocesses 4 --dist loadfile $(NBVAL) notebooks; else echo "no notebooks yet"; fi
 
 lab: $(READY) ## open JupyterLab on localhost
 	$(BIN)/jupyter lab --ip 127.0.0.1 $(if $(filter 0,$(shell id -u)),--allow-root)

@@ -103,11 +103,11 @@ MUTATIONS = {
         "norm(conv(x, edge_index))",
         "padding reached the loss",
     ),
-    "the last graph alone taken for padding": (
+    "labels of padding graphs counted": (
         PACKING,
         "class GinForPacking(",
         "torch.where(graphs_mask, y, -100)",
-        "torch.cat([y[:-1], y.new_full((1,), -100)])",
+        "y",
         "padding reached the loss",
     ),
     "labels outside the mask": (

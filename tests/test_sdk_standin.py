@@ -576,8 +576,8 @@ def test_loader_without_drop_last_fails(tmp_path):
 MUTATIONS = {
     "evaluation mode": (
         "2_a_worked_example",
-        *("model.eval()", "model.eval()\n", "", "model.eval()"),
-        ("range(200)", "range(2)"),
+        *("model.eval()", "model.eval()", "model.train()", "history = "),
+        ("range(1, 201)", "range(1, 11)"),
         "TypeError where()",
     ),
     "the mark of a hand-made loss": (

@@ -70,13 +70,33 @@ def contents(pages: list[str]) -> str:
 
 
 def first_figure(notebook) -> bytes:
-    """The first picture that the notebook drew: its thumbnail."""
+    """The first picture that the notebook drew, its thumbnail; one of its first finding if it drew none."""
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    return next(
-        base64.b64decode(output.data["image/png"])
-        for output in outputs
-        if "image/png" in output.get("data", {})
-    )
+    drawn = [output.data["image/png"] for output in outputs if "image/png" in output.get("data", {})]
+    return base64.b64decode(drawn[0]) if drawn else finding_figure()
+
+
+def finding_figure() -> bytes:
+    """A line of code, what `check` says about it, and the line that takes its place."""
+    from gnn_ipu_helpers.viewers.pictures import COLOURS, Picture, new_figure, styled
+
+    lines = [
+        ("x = x[mask]", COLOURS[5]),
+        ("not static: the number of rows depends on values", "#444444"),
+        ("x = torch.where(mask, x, 0.0)", COLOURS[2]),
+    ]
+    with styled():
+        figure = new_figure(2.2, width=4.0)
+        for number, (line, shade) in enumerate(lines):
+            is_code = number != 1
+            figure.text(
+                *(0.06, 0.72 - 0.24 * number),
+                line,
+                color=shade,
+                fontsize=13 if is_code else 9.5,
+                family="monospace" if is_code else "sans-serif",
+            )
+    return Picture(figure, "A line that is not static, and the one that takes its place.").png
 
 
 def folded(notebook):

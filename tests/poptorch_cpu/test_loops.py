@@ -149,10 +149,3 @@ def test_inference_returns_all_outputs_by_default():
 def test_inference_refuses_gradient_accumulation():
     with pytest.raises(poptorch.Error, match=r"gradientAccumulation to 1 .*Got 2"):
         poptorch.inferenceModel(Classifier(), _options(accumulation=2))
-
-
-def test_training_in_several_processes_is_refused():
-    options = poptorch.Options()
-    options.Distributed.configureProcessId(0, 2)
-    with pytest.raises(poptorch.Error, match="replicationFactor"):
-        poptorch.trainingModel(Classifier(), options)

@@ -504,7 +504,7 @@ class CountsDistinct(nn.Module):
 class CutsOff(nn.Module):
     def forward(self, x, batch):
         count = (batch == 0).sum()
-        return x[: int(count)]  # <- finding: stay with the tensor
+        return x[: int(count)]  # <- finding: use a constant
 
 
 @refused(given.x)

@@ -422,7 +422,7 @@ class CountsClasses(nn.Module):
     def forward(self, x, y):
         hot = F.one_hot(y).float()  # <- finding: num_classes=
         largest = y.max()
-        first = x[: largest + 1]  # <- finding: stay with the tensor
+        first = x[: largest + 1]  # <- finding: use a constant
         return hot.sum() + first.sum() + x[largest].sum()  # <- finding: index_select
 
 
