@@ -47,9 +47,9 @@
     const options = values.map((value, number) =>
       '<label style="margin-right:1em;white-space:nowrap"><input type="radio" data-key="' + key + '" name="' +
       identity + key + '" value="' + value + '"' + (number === 0 ? " checked" : "") +
-      ' data-lm-suppress-shortcuts="true"> ' + value + "</label>").join("");
-    return '<fieldset style="border:0;margin:0;padding:.2em 0"><legend style="font-size:inherit;margin:0;' +
-      'padding:0;position:absolute;clip-path:inset(50%)">' + legend + "</legend>" + options + "</fieldset>";
+      ' data-lm-suppress-shortcuts="true"> ' + value + "</label>").join(" ");
+    return '<fieldset style="border:0;margin:0;padding:.2em 0;min-width:0"><legend style="font-size:inherit;margin:0;' +
+      'padding:0;position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)">' + legend + "</legend>" + options + "</fieldset>";
   }
 
   const box = document.createElement("div");
