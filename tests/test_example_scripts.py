@@ -21,7 +21,7 @@ SCRIPTS = {
     "gin_mutag": (["--epochs", "15"], False),
     "link_prediction": (["--epochs", "20"], False),
     "schnet_qm9": (["--epochs", "2", "--molecules", "160", "--hidden", "32", "--lr", "0.005"], True),
-    "neighbours": (["--epochs", "1", "--seeds", "512", "--batch-size", "64"], False),
+    "neighbours": (["--epochs", "4", "--seeds", "512", "--batch-size", "64"], False),
 }
 
 
@@ -62,7 +62,8 @@ def run():
             patch.setattr(script, "compile_count", lambda model: compile_count(model.wrapped))
             with contextlib.redirect_stdout(io.StringIO()) as printed:
                 score, baseline = script.main(SCRIPTS[name][0])
-            return score, baseline, printed.getvalue(), dict(recorded)
+            lines = [line for line in printed.getvalue().splitlines() if not line.startswith("Note: ")]
+            return score, baseline, "\n".join(lines), dict(recorded)  # without the note on stand-in data
 
         yield run
 
