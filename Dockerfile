@@ -4,12 +4,13 @@ FROM python:3.11-slim
 RUN apt-get update \
     && apt-get install -y --no-install-recommends g++ make \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --create-home learner
+    && useradd --create-home learner \
+    && install --directory --owner=learner /environment /tutorials
 USER learner
-WORKDIR /home/learner/tutorials
-RUN python -m venv /home/learner/environment
-ENV PATH=/home/learner/environment/bin:$PATH
+WORKDIR /tutorials
+RUN python -m venv /environment
+ENV PATH=/environment/bin:$PATH
 COPY --chown=learner:learner . .
 RUN bash tools/image.sh
 EXPOSE 8888
-CMD ["jupyter", "lab", "--ip=0.0.0.0", "--port=8888", "--no-browser", "--notebook-dir=/home/learner/tutorials"]
+CMD ["jupyter", "lab", "--ip=0.0.0.0", "--port=8888", "--no-browser"]
