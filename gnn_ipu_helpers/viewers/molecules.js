@@ -61,7 +61,7 @@
     const colorscheme = {prop: "elem", map: content.colours};
     viewer.setStyle({}, {stick: {radius: 0.12, colorscheme}, sphere: {scale: 0.28, colorscheme}});
     for (const {elem, x, y, z} of atoms) {
-      const fontColor = content.light.includes(elem) ? "black" : "white";
+      const fontColor = content.ink[elem] || "black";
       viewer.addLabel(elem, {
         position: {x, y, z}, fontColor, fontSize: 13, alignment: "center", backgroundOpacity: 0, inFront: true});
     }
