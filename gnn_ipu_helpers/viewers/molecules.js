@@ -88,7 +88,7 @@
     host.append(box);
     let viewer;
     try {
-      viewer = $3Dmol.createViewer(canvas, {backgroundColor: "white"});
+      viewer = $3Dmol.createViewer(canvas, {backgroundColor: "white", backgroundAlpha: 0});
     } catch (error) { viewer = null; }
     if (!viewer) { box.remove(); return; }  // no WebGL: the picture stays
     host.querySelector("img").style.display = "none";

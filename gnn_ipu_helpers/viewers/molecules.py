@@ -18,7 +18,20 @@ import numpy as np
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.patches import Circle
 
-from .pictures import LARGE, LINK, NORMAL, Page, Picture, as_array, counted, ink_on, new_figure, styled, write
+from .pictures import (
+    LARGE,
+    LINK,
+    NORMAL,
+    Page,
+    Picture,
+    as_array,
+    counted,
+    ink_on,
+    links,
+    new_figure,
+    styled,
+    write,
+)
 
 SCRIPT_NAME = "3Dmol-min.js"
 
@@ -215,14 +228,16 @@ def _draw(axes: Any, shown: _Molecule, letters: float | None = None) -> None:
     axes.set_aspect("equal")
     places, depth = shown.flat[:, :2], shown.flat[:, 2]
     near = (depth - depth.min()) / max(np.ptp(depth), 1e-9) if len(depth) > 1 else np.ones(1)
+    lines: dict[str, list[np.ndarray]] = {"-": [], ":": []}
     for start, end, order in shown.bonds:
         ends = places[[int(start), int(end)]]
         along = ends[1] - ends[0]
         across = np.array([-along[1], along[0]]) / max(np.linalg.norm(along), 1e-9)
         for number, offset in enumerate(_BOND_LINES.get(order, (-0.07, 0.07))):
-            dashed = order == 1.5 and number == 1
-            line = (ends + offset * across).T
-            axes.plot(*line, color=LINK, linewidth=1.4, linestyle=":" if dashed else "-", zorder=5)
+            lines[":" if order == 1.5 and number == 1 else "-"].append(ends + offset * across)
+    for look, spots in lines.items():
+        pairs = np.arange(2 * len(spots)).reshape(-1, 2).T
+        links(axes, np.reshape(spots, (-1, 2)), pairs, linestyle=look, linewidth=1.4, zorder=5)
     for atom in np.argsort(depth):
         shade = _ELEMENT_COLOURS.get(shown.symbols[atom], _OTHER_ELEMENT)
         strength = 0.72 + 0.28 * near[atom]

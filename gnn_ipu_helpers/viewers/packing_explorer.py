@@ -49,7 +49,7 @@ def packing_explorer(
         "sizes": sizes,
         "start": {"nodes": num_nodes, "edges": num_edges, "graphs": num_graphs},
         "strategies": STRATEGIES,
-        "colours": [*COLOURS[:3], PADDING_FILL],
+        "colours": COLOURS[:3],
         "drawn": _MOST_DRAWN,
     }
     return scripted("packing", payload, _drawn(name, sizes[name], filling))

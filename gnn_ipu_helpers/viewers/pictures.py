@@ -27,8 +27,9 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 
-INK, GROUND, PALE, GRID, LINK = "#222222", "#FFFFFF", "#F2F2F2", "#DDDDDD", "#777777"
-PADDING_FILL, PADDING_EDGE = "#E2E2E2", "#8A8A8A"
+# Not quite grey: dark pages change these by value, and no mark that only happens to be grey.
+INK, GROUND, PALE, GRID, LINK = "#222221", "#FFFFFF", "#F2F2F1", "#DDDDDC", "#777776"
+PADDING_FILL, PADDING_EDGE = "#E2E2E1", "#8A8A8A"
 # Writing on a coloured mark, which keeps its colour on a dark page: so does the writing.
 _ON_DARK, _ON_LIGHT = "#FEFEFE", "#1A1A1A"
 # What a dark page has for each; black is what figures drawn by others are written in.

@@ -23,8 +23,16 @@ def test_every_atom_and_bond_is_drawn(molecules):
     picture = viewers.molecule(molecules[1])
     axes = picture.figure.axes[0]
     assert sum(isinstance(patch, Circle) for patch in axes.patches) == 3
-    assert len(axes.get_lines()) == 1 + 3  # a single and a triple bond
+    solid, dotted = (np.isnan(lines.get_xdata()).sum() for lines in axes.get_lines())  # a gap behind each
+    assert (solid, dotted) == (1 + 3, 0)  # a single and a triple bond
     assert picture.alt == "Drawing of the molecule CHN: 3 atoms, 2 bonds."
+
+
+def test_an_aromatic_bond_is_a_solid_and_a_dotted_line(molecules):
+    molecules[0].edge_attr = molecules[0].edge_attr[:, [1, 2, 3, 0]]
+    solid, dotted = viewers.molecule(molecules[0]).figure.axes[0].get_lines()
+    assert (solid.get_linestyle(), dotted.get_linestyle()) == ("-", ":")
+    assert np.isnan(solid.get_xdata()).sum() == np.isnan(dotted.get_xdata()).sum() == 2
 
 
 def test_no_atom_hides_another(molecules):
