@@ -83,6 +83,10 @@
     slider.max = count - 1;
     canvas.style.height = content.height + "px";
     box.dataset.lmSuppressShortcuts = "true";  // else JupyterLab takes the arrow keys from the slider
+    // Nor may the notebook around it hear of them: it would move to the next cell.
+    slider.addEventListener("keydown", (event) => {
+      if (/^(Arrow|Home|End|Page)/.test(event.key)) event.stopPropagation();
+    });
     // The wheel scrolls the page, as anywhere else; with Ctrl it zooms.
     canvas.addEventListener("wheel", (event) => { if (!event.ctrlKey) event.stopPropagation(); }, true);
     host.append(box);

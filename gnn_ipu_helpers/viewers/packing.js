@@ -59,7 +59,7 @@
     slider("nodes", "nodes", 20, 2 * content.start.nodes) + slider("edges", "edges", 20, 2 * content.start.edges) +
     slider("graphs", "graphs", 2, Math.max(40, 2 * content.start.graphs)) +
     '<p aria-live="polite" style="margin:.6em 0"></p>' +
-    '<svg role="img" viewBox="0 0 640 210" style="width:100%;height:auto"></svg><p style="margin:.3em 0"></p>';
+    '<svg role="img" viewBox="0 0 640 210" style="width:100%;height:auto"></svg><div style="margin:.3em 0"></div>';
   const chosen = {dataset: names[0], strategy: content.strategies[0], ...content.start};
   const inputs = [...box.querySelectorAll("input")];
 
