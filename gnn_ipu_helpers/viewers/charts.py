@@ -54,11 +54,7 @@ def losses(
             for number, (name, values) in enumerate(drawn.items()):
                 if not len(values):
                     raise ValueError(f"a curve needs at least one value (got none for {name!r})")
-                look = {
-                    "color": style.colour(number),
-                    "linestyle": style.LINES[number % len(style.LINES)],
-                    "label": name,
-                }
+                look = {"color": style.colour(number), "linestyle": style.LINES[number % len(style.LINES)]}
                 epochs = np.arange(1, len(values) + 1)
                 axes.plot(epochs, values, marker="o", markevery=[len(values) - 1], **look)
                 first, last = (f"{scale * value:.3g}" for value in values[[0, -1]])

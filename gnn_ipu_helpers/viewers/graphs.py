@@ -53,11 +53,9 @@ class Contents:
 
     @property
     def num_graphs(self) -> int:
-        """Graphs, padding graphs included."""
         return len(self.real["graphs"])
 
     def nodes_of(self, graph: int) -> np.ndarray:
-        """The numbers of the nodes of one graph."""
         return np.flatnonzero(self.graph_of_node == graph)
 
     def edges_of(self, graph: int) -> np.ndarray:
@@ -186,7 +184,7 @@ def _draw_graph(axes: Any, contents: Contents, graph: int) -> None:
     size = 44 if num_nodes <= 12 else 20 if num_nodes <= 30 else 10
     radius = 0.05
     if real:
-        places = by_distance(num_nodes, edges) if num_nodes else np.zeros((0, 2))
+        places = _by_distance(num_nodes, edges) if num_nodes else np.zeros((0, 2))
         style.links(axes, places, np.unique(np.sort(edges[:, ~loops], axis=0), axis=1))
         style.dots(axes, places, size, style.colour(graph), zorder=3)
     else:
@@ -205,9 +203,8 @@ def _draw_graph(axes: Any, contents: Contents, graph: int) -> None:
             axes.add_patch(Circle(spot, radius, fill=False, edgecolor=style.LINK, linewidth=1.0, zorder=2))
     edge = "self-loop" if not real and loops.all() else "edge"
     words = f"{style.counted(num_nodes, 'node')}\n{style.counted(edges.shape[1], edge)}"
-    axes.set_title(
-        f"graph {graph}" if real else f"padding {graph}", fontsize=style.SMALL, pad=1, loc="center"
-    )
+    name = f"graph {graph}" if real else f"padding {graph}"
+    axes.set_title(name, fontsize=style.SMALL, pad=1, loc="center")
     style.write(axes, 0.5, -0.1, words, va="top", linespacing=1.1)
 
 
@@ -229,13 +226,11 @@ def _draw_strips(axes: Any, contents: Contents, num_shown: int, longest: dict[st
             fill = style.colour(int(owner[start])) if mask[start] else style.PADDING_FILL
             left, width = _STRIP_LEFT + start * unit, (end - start) * unit
             style.rectangle(axes, (left, bottom), width, 0.6, facecolor=fill, linewidth=0.6)
-            if width > 0.02 * len(str(owner[start])):
-                style.write(
-                    axes, left + width / 2, bottom + 0.29, str(owner[start]), color=style.ink_on(fill)
-                )
-        words = (
-            f"{real:,} real + {total - real:,} pad = {total:,}" if real < total else f"{total:,}, all real"
-        )
+            number, ink = str(owner[start]), style.ink_on(fill)
+            if width > 0.02 * len(number):
+                style.write(axes, left + width / 2, bottom + 0.29, number, color=ink)
+        padded = f"{real:,} real + {total - real:,} pad = {total:,}"
+        words = padded if real < total else f"{total:,}, all real"
         style.write(axes, _STRIP_LEFT - 0.01, bottom + 0.3, kind, ha="right")
         style.write(axes, _STRIP_LEFT + total * unit + 0.015, bottom + 0.3, words, ha="left")
     if num_shown < contents.num_graphs:
@@ -323,7 +318,7 @@ def subgraph(batch: Any, *, title: str | None = None, alt: str | None = None) ->
     num_nodes, padding_nodes = int(real_nodes.sum()), int((~real_nodes).sum())
     # Real nodes come first, so that numbers of real edges stay valid.
     edges, padding_edges = edges[:, real_edges], int((~real_edges).sum())
-    hops = hops_from(np.arange(min(int(batch.batch_size), num_nodes)), num_nodes, edges)
+    hops = _hops_from(np.arange(min(int(batch.batch_size), num_nodes)), num_nodes, edges)
     size = f"{style.counted(num_nodes, 'node')}, {style.counted(edges.shape[1], 'edge')}"
     if padding_nodes or padding_edges:
         padding = f"{style.counted(padding_nodes, 'node')}, {style.counted(padding_edges, 'edge')}"
@@ -334,7 +329,7 @@ def subgraph(batch: Any, *, title: str | None = None, alt: str | None = None) ->
         axes = figure.subplots()
         axes.set_axis_off()
         axes.set_aspect("equal")
-        places = in_rings(hops, edges)
+        places = _in_rings(hops, edges)
         style.links(axes, places, edges, alpha=1.0 if edges.shape[1] < 150 else 0.4, linewidth=0.8)
         area = 60 if num_nodes < 60 else 26 if num_nodes < 250 else 10
         for hop in range(hops.max() + 1):
@@ -399,9 +394,8 @@ def schema(data: Any, *, title: str | None = None, alt: str | None = None) -> Pi
     relations = style.listed(
         [f"{source} to {target} ({name}, {count:,})" for (source, name, target), count in edges.items()]
     )
-    return Picture(
-        figure, alt or f"{title or 'Types of a heterogeneous graph'}: {words}. Edges: {relations}."
-    )
+    lead = title or "Types of a heterogeneous graph"
+    return Picture(figure, alt or f"{lead}: {words}. Edges: {relations}.")
 
 
 def _schema_places(kinds: list[str], relations: list[tuple[str, str, str]]) -> dict[str, np.ndarray]:
@@ -452,9 +446,7 @@ def _draw_relation(
     across = np.array([along[1], -along[0]]) * (0.055 + 0.12 * again)
     rightwards = (start[0], start[1]) < (end[0], end[1])
     look.update(shrinkA=0, shrinkB=0, patchA=boxes[source], patchB=boxes[target])
-    look.update(
-        color=style.COLOURS[0] if rightwards else style.COLOURS[5], linestyle="-" if rightwards else "--"
-    )
+    look["color"], look["linestyle"] = (style.COLOURS[0], "-") if rightwards else (style.COLOURS[5], "--")
     tips = [(float(x), float(y)) for x, y in (start + across, end + across)]
     axes.add_patch(FancyArrowPatch(tips[0], tips[1], **look))
     x, y = (start + end) / 2 + across * (1 + _LABEL_GAP / np.linalg.norm(across))
@@ -464,16 +456,11 @@ def _draw_relation(
 # -- where to put nodes on paper
 
 
-def by_distance(num_nodes: int, edge_index: np.ndarray, iterations: int = 60) -> np.ndarray:
-    """Positions whose distances match the hops between nodes (stress majorisation from classical scaling).
+def _by_distance(num_nodes: int, edge_index: np.ndarray, iterations: int = 60) -> np.ndarray:
+    """Positions in the unit square whose distances match the hops between nodes, `[num_nodes, 2]`.
 
-    Args:
-        num_nodes: How many nodes.
-        edge_index: Node pairs, `[2, num_edges]`; directions and self-loops do not matter.
-        iterations: Steps of the majorisation.
-
-    Returns:
-        Positions in the unit square, `[num_nodes, 2]`; the same for the same graph.
+    By stress majorisation, from classical scaling: the same for the same graph. Directions and self-loops do
+    not matter.
     """
     if num_nodes == 1:
         return np.full((1, 2), 0.5)
@@ -519,7 +506,7 @@ def _classical_scaling(hops: np.ndarray) -> np.ndarray:
     return top * np.where(flips == 0, 1, flips) + 1e-3 * np.stack([np.cos(numbers), np.sin(numbers)], axis=1)
 
 
-def hops_from(seeds: np.ndarray, num_nodes: int, edge_index: np.ndarray) -> np.ndarray:
+def _hops_from(seeds: np.ndarray, num_nodes: int, edge_index: np.ndarray) -> np.ndarray:
     """Hops of every node along the edges to its nearest seed, `[num_nodes]`; -1 where there is no way."""
     hops = np.full(num_nodes, -1)
     hops[seeds] = hop = 0
@@ -530,15 +517,10 @@ def hops_from(seeds: np.ndarray, num_nodes: int, edge_index: np.ndarray) -> np.n
     return hops
 
 
-def in_rings(hops: np.ndarray, edge_index: np.ndarray) -> np.ndarray:
-    """Positions on rings by hop, each node near the node that it was sampled for.
+def _in_rings(hops: np.ndarray, edge_index: np.ndarray) -> np.ndarray:
+    """Positions in the unit square, on rings by hop, each node near the one that it was sampled for.
 
-    Args:
-        hops: Ring of every node, `[num_nodes]`, 0 for the seeds; negative ones get the outermost ring.
-        edge_index: `[2, num_edges]`, from a sampled node to the node that it was sampled for.
-
-    Returns:
-        Positions in the unit square, `[num_nodes, 2]`.
+    Seeds have hop 0; nodes of negative hops, which no seed is connected to, get the outermost ring.
     """
     rings = np.where(hops < 0, hops.max() + 1, hops)
     angles = np.zeros(len(hops))

@@ -18,20 +18,8 @@ import numpy as np
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.patches import Circle
 
-from .pictures import (
-    LARGE,
-    LINK,
-    NORMAL,
-    Page,
-    Picture,
-    as_array,
-    counted,
-    ink_on,
-    links,
-    new_figure,
-    styled,
-    write,
-)
+from . import pictures as style
+from .pictures import Page, Picture
 
 SCRIPT_NAME = "3Dmol-min.js"
 
@@ -73,10 +61,10 @@ def molecule(data: Any, *, title: str | None = None, alt: str | None = None) -> 
         Drawing of the molecule H2: 2 atoms, 1 bond.
     """
     shown = _read(data)
-    with styled():
-        figure = new_figure(3.4, width=4.0)
-        _draw(figure.subplots(), shown, NORMAL)
-        figure.suptitle(title or f"{_chemical(shown.formula)}: {shown.counts}", fontsize=LARGE)
+    with style.styled():
+        figure = style.new_figure(3.4, width=4.0)
+        _draw(figure.subplots(), shown, style.NORMAL)
+        figure.suptitle(title or f"{_chemical(shown.formula)}: {shown.counts}", fontsize=style.LARGE)
     return Picture(figure, alt or f"Drawing of the molecule {shown.formula}: {shown.counts}.")
 
 
@@ -121,7 +109,7 @@ def molecules(
             for one, label in zip(shown, labels)
         ],
         "colours": {symbol: shade.replace("#", "0x") for symbol, shade in _ELEMENT_COLOURS.items()},
-        "ink": {symbol: ink_on(shade) for symbol, shade in _ELEMENT_COLOURS.items()},
+        "ink": {symbol: style.ink_on(shade) for symbol, shade in _ELEMENT_COLOURS.items()},
         "network": f"https://cdn.jsdelivr.net/npm/3dmol@{py3Dmol.__version__}/build/{SCRIPT_NAME}",
         "height": height,
     }
@@ -153,7 +141,7 @@ class _Molecule(NamedTuple):
 
     @property
     def counts(self) -> str:
-        return f"{counted(len(self.symbols), 'atom')}, {counted(len(self.bonds), 'bond')}"
+        return f"{style.counted(len(self.symbols), 'atom')}, {style.counted(len(self.bonds), 'bond')}"
 
 
 def _read(data: Any) -> _Molecule:
@@ -162,17 +150,17 @@ def _read(data: Any) -> _Molecule:
     for name in ("z", "pos", "edge_index"):
         if getattr(data, name, None) is None:
             raise ValueError(f"a molecule needs z, pos and edge_index (got {data!r}, without {name})")
-    atoms = [elements[int(number)] for number in as_array(data.z)]
-    edge_index = as_array(data.edge_index)
+    atoms = [elements[int(number)] for number in style.as_array(data.z)]
+    edge_index = style.as_array(data.edge_index)
     kinds = getattr(data, "edge_attr", None)
     orders = np.ones(edge_index.shape[1])
-    if kinds is not None and as_array(kinds).ndim == 2 and as_array(kinds).shape[1] == 4:
-        orders = as_array(kinds) @ np.array([1.0, 2.0, 3.0, 1.5])
+    if kinds is not None and style.as_array(kinds).ndim == 2 and style.as_array(kinds).shape[1] == 4:
+        orders = style.as_array(kinds) @ np.array([1.0, 2.0, 3.0, 1.5])
     once = edge_index[0] < edge_index[1]
     bonds = np.concatenate([edge_index[:, once], orders[None, once]]).T
     radii = np.array([atom.covalent_radius for atom in atoms], dtype=float)
     return _Molecule(
-        [atom.symbol for atom in atoms], radii, _flatten(as_array(data.pos).astype(float)), bonds
+        [atom.symbol for atom in atoms], radii, _flatten(style.as_array(data.pos).astype(float)), bonds
     )
 
 
@@ -207,15 +195,15 @@ def _sheet(shown: list[_Molecule], alt: str | None) -> Picture:
     """The first molecules side by side."""
     drawn = shown[:_MOST_DRAWN]
     rows = -(-len(drawn) // _PER_ROW)
-    with styled():
-        figure = new_figure(1.6 * rows)
+    with style.styled():
+        figure = style.new_figure(1.6 * rows)
         for place, one in enumerate(drawn):
             axes = figure.add_subplot(rows, _PER_ROW, place + 1)
             _draw(axes, one)
-            axes.set_title(_chemical(one.formula), fontsize=NORMAL, pad=1, loc="center")
+            axes.set_title(_chemical(one.formula), fontsize=style.NORMAL, pad=1, loc="center")
     of_them = f"{len(drawn)} of " if len(drawn) < len(shown) else ""
     words = "; ".join(f"{one.formula}: {one.counts}" for one in drawn)
-    return Picture(figure, alt or f"Drawing of {of_them}{counted(len(shown), 'molecule')}. {words}.")
+    return Picture(figure, alt or f"Drawing of {of_them}{style.counted(len(shown), 'molecule')}. {words}.")
 
 
 def _chemical(formula: str) -> str:
@@ -237,7 +225,7 @@ def _draw(axes: Any, shown: _Molecule, letters: float | None = None) -> None:
             lines[":" if order == 1.5 and number == 1 else "-"].append(ends + offset * across)
     for look, spots in lines.items():
         pairs = np.arange(2 * len(spots)).reshape(-1, 2).T
-        links(axes, np.reshape(spots, (-1, 2)), pairs, linestyle=look, linewidth=1.4, zorder=5)
+        style.links(axes, np.reshape(spots, (-1, 2)), pairs, linestyle=look, linewidth=1.4, zorder=5)
     for atom in np.argsort(depth):
         shade = _ELEMENT_COLOURS.get(shown.symbols[atom], _OTHER_ELEMENT)
         strength = 0.72 + 0.28 * near[atom]
@@ -245,11 +233,17 @@ def _draw(axes: Any, shown: _Molecule, letters: float | None = None) -> None:
         fill = to_hex((red, green, blue))
         radius = (0.2 + 0.2 * shown.radii[atom]) * (0.9 + 0.2 * near[atom])
         x, y = map(float, places[atom])
-        look: dict[str, Any] = {"edgecolor": LINK, "linewidth": 0.7, "zorder": 10 + near[atom]}
+        look: dict[str, Any] = {"edgecolor": style.LINK, "linewidth": 0.7, "zorder": 10 + near[atom]}
         axes.add_patch(Circle((x, y), radius, facecolor=fill, clip_on=False, **look))
         if letters:
-            write(
-                axes, x, y, shown.symbols[atom], color=ink_on(fill), fontsize=letters, zorder=look["zorder"]
+            style.write(
+                axes,
+                x,
+                y,
+                shown.symbols[atom],
+                color=style.ink_on(fill),
+                fontsize=letters,
+                zorder=look["zorder"],
             )
     low, high = places.min(0) - 0.7, places.max(0) + 0.7
     half, middle = max(*(high - low), 4.0) / 2, (low + high) / 2

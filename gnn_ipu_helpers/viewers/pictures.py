@@ -88,10 +88,6 @@ class Page:
         html: What a notebook shows.
         alt: The same in words.
         png: A picture for readers whose viewer shows no HTML, or None.
-
-    Example:
-        >>> Page("<b>Hello</b>", "Hello")
-        Hello
     """
 
     def __init__(self, html: str, alt: str, png: bytes | None = None) -> None:
@@ -123,11 +119,6 @@ class Picture(Page):
 
     Attributes:
         figure: The matplotlib figure, to change before it is shown; pyplot does not know it: no closing.
-
-    Example:
-        >>> from matplotlib.figure import Figure
-        >>> Picture(Figure(figsize=(2, 2)), "An empty figure")
-        An empty figure
     """
 
     def __init__(self, figure: Figure, alt: str) -> None:
