@@ -337,7 +337,7 @@ def subgraph(batch: Any, *, title: str | None = None, alt: str | None = None) ->
             name = style.counted(hop, "hop")
             rings.append(f"{len(mine):,} at {name}" if hop else style.counted(len(mine), "seed"))
             label = f"{name if hop else 'seed' if len(mine) == 1 else 'seeds'} ({len(mine):,})"
-            look = {"marker": style.marker(hop), "zorder": 5 - min(hop, 3), "label": label}
+            look: dict[str, Any] = {"marker": style.marker(hop), "zorder": 5 - min(hop, 3), "label": label}
             style.dots(axes, mine, area * (1.0 if hop else 2.0), style.colour(hop), **look)
         lost = places[hops < 0]
         if len(lost):

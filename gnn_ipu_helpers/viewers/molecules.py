@@ -223,9 +223,9 @@ def _draw(axes: Any, shown: _Molecule, letters: float | None = None) -> None:
         across = np.array([-along[1], along[0]]) / max(np.linalg.norm(along), 1e-9)
         for number, offset in enumerate(_BOND_LINES.get(order, (-0.07, 0.07))):
             lines[":" if order == 1.5 and number == 1 else "-"].append(ends + offset * across)
-    for look, spots in lines.items():
+    for dashes, spots in lines.items():
         pairs = np.arange(2 * len(spots)).reshape(-1, 2).T
-        style.links(axes, np.reshape(spots, (-1, 2)), pairs, linestyle=look, linewidth=1.4, zorder=5)
+        style.links(axes, np.reshape(spots, (-1, 2)), pairs, linestyle=dashes, linewidth=1.4, zorder=5)
     for atom in np.argsort(depth):
         shade = _ELEMENT_COLOURS.get(shown.symbols[atom], _OTHER_ELEMENT)
         strength = 0.72 + 0.28 * near[atom]
@@ -233,18 +233,12 @@ def _draw(axes: Any, shown: _Molecule, letters: float | None = None) -> None:
         fill = to_hex((red, green, blue))
         radius = (0.2 + 0.2 * shown.radii[atom]) * (0.9 + 0.2 * near[atom])
         x, y = map(float, places[atom])
-        look: dict[str, Any] = {"edgecolor": style.LINK, "linewidth": 0.7, "zorder": 10 + near[atom]}
+        layer = 10 + near[atom]
+        look: dict[str, Any] = {"edgecolor": style.LINK, "linewidth": 0.7, "zorder": layer}
         axes.add_patch(Circle((x, y), radius, facecolor=fill, clip_on=False, **look))
         if letters:
-            style.write(
-                axes,
-                x,
-                y,
-                shown.symbols[atom],
-                color=style.ink_on(fill),
-                fontsize=letters,
-                zorder=look["zorder"],
-            )
+            look = {"color": style.ink_on(fill), "fontsize": letters, "zorder": layer}
+            style.write(axes, x, y, shown.symbols[atom], **look)
     low, high = places.min(0) - 0.7, places.max(0) + 0.7
     half, middle = max(*(high - low), 4.0) / 2, (low + high) / 2
     axes.set(xlim=(middle[0] - half, middle[0] + half), ylim=(middle[1] - half, middle[1] + half))
