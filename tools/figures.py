@@ -7,27 +7,33 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
 from gnn_ipu_helpers.viewers.pictures import (
     COLOURS,
-    DARK_COLOURS,
-    INK,
-    PADDING,
+    GRID,
+    GROUND,
+    LARGE,
+    LINK,
+    NORMAL,
     PADDING_EDGE,
     PADDING_FILL,
-    PADDING_HATCH,
+    PALE,
+    SMALL,
     WIDTH,
     Picture,
     colour,
+    dots,
+    ink_on,
     new_figure,
+    rectangle,
     styled,
+    write,
 )
 
 STATIC = Path(__file__).resolve().parents[1] / "static"
-BLUE, ORANGE, GREEN, PINK, SKY, RED, BLACK = COLOURS
-PALE = "#F2F2F2"
-ARROW = {"arrowstyle": "-|>", "mutation_scale": 12, "color": INK, "linewidth": 1.3, "zorder": 2}
+BLUE, ORANGE, GREEN, PINK, _, RED, _ = COLOURS
+ARROW = {"arrowstyle": "-|>", "mutation_scale": 12, "color": LINK, "linewidth": 1.4, "zorder": 2}
 
 
 def canvas(height, width=WIDTH):
@@ -42,10 +48,10 @@ def canvas(height, width=WIDTH):
 
 
 def words(axes, x, y, text, **look):
-    axes.text(x, y, text, **{"ha": "center", "va": "center", "fontsize": 9.5, "linespacing": 1.25, **look})
+    write(axes, x, y, text, **{"fontsize": NORMAL, "linespacing": 1.25, **look})
 
 
-def box(axes, x, y, width, height, text, *, edge=INK, fill="white", **look):
+def box(axes, x, y, width, height, text, *, edge=LINK, fill=GROUND, **look):
     """A rounded box around (x, y) with text in it."""
     corner = (x - width / 2, y - height / 2)
     shape = {"boxstyle": "round,pad=0,rounding_size=0.08", "facecolor": fill, "edgecolor": edge}
@@ -58,17 +64,15 @@ def arrow(axes, start, end, **look):
 
 
 def block(axes, x, y, width, text, shade, height=0.3):
-    """A piece of a bar along the line ``y``, hatched grey where there is no shade. Returns its right end."""
-    look = {"facecolor": shade, "edgecolor": "white", "linewidth": 1.2} if shade else PADDING
-    axes.add_patch(Rectangle((x, y - height / 2), width, height, **look))
-    ground = None if shade else {"facecolor": PADDING_FILL, "edgecolor": "none", "pad": 0.8}
-    ink = "white" if shade in DARK_COLOURS else INK
-    words(axes, x + width / 2, y, text, color=ink, fontsize=9, bbox=ground)
+    """A piece of a bar along the line `y`, grey where there is no shade. Returns its right end."""
+    shade = shade or PADDING_FILL
+    rectangle(axes, (x, y - height / 2), width, height, facecolor=shade, linewidth=1.2)
+    words(axes, x + width / 2, y, text, color=ink_on(shade), fontsize=SMALL)
     return x + width
 
 
 def graph_bar(axes, x, y, sizes, unit, *, numbers, total=None):
-    """A bar with a block per graph as long as its nodes, padded up to ``total``. Returns its right end."""
+    """A bar with a block per graph as long as its nodes, padded up to `total`. Returns its right end."""
     for number, size in zip(numbers, sizes):
         x = block(axes, x, y, size * unit, str(size), colour(number))
     left = 0 if total is None else total - sum(sizes)
@@ -97,18 +101,18 @@ def hero():
     return Picture(
         figure,
         f"Three batches of three small graphs. PyG's loader gives three shapes, of {shapes} nodes, each "
-        f"compiled anew. The fixed-size loader pads all to {HERO_BUDGET} nodes, in hatched grey: one "
+        f"compiled anew. The fixed-size loader pads all to {HERO_BUDGET} nodes, in grey: one "
         "compilation.",
     )
 
 
-HEADING = {"ha": "left", "fontsize": 10.5, "fontweight": "bold"}
+HEADING = {"ha": "left", "fontsize": LARGE, "fontweight": "bold"}
 
 
 def hero_batch(axes, row, y, sizes, total):
     words(axes, 0.1, y, f"batch {row}", ha="left")
     end = graph_bar(axes, 0.75, y, sizes, 0.135, numbers=range(3 * row, 3 * row + 3), total=total)
-    words(axes, end + 0.08, y, f"{total or sum(sizes)} nodes", ha="left", fontsize=9)
+    words(axes, end + 0.08, y, f"{total or sum(sizes)} nodes", ha="left", fontsize=SMALL)
 
 
 STACKED = (
@@ -119,17 +123,14 @@ SIDE = 0.23
 
 
 def matrix(axes, x, y, values, shade, text=None):
-    """Squares with the top left at (x, y): filled where ``values`` is not 0, each with ``text`` in it."""
+    """Squares with the top left at (x, y): filled where `values` is not 0, each with `text` in it."""
     rows, columns = values.shape
     for row, column in np.ndindex(rows, columns):
-        fill = shade if values[row, column] else "white"
         corner = (x + column * SIDE, y - (row + 1) * SIDE)
-        axes.add_patch(Rectangle(corner, SIDE, SIDE, facecolor=fill, edgecolor="#BBBBBB", linewidth=0.6))
+        fill = shade if values[row, column] else PALE
+        rectangle(axes, corner, SIDE, SIDE, facecolor=fill)
         if text:
-            ink = "white" if shade in DARK_COLOURS else INK
-            words(axes, corner[0] + SIDE / 2, corner[1] + SIDE / 2, text, fontsize=9, color=ink)
-    frame = {"fill": False, "edgecolor": INK, "linewidth": 1.2}
-    axes.add_patch(Rectangle((x, y - rows * SIDE), columns * SIDE, rows * SIDE, **frame))
+            words(axes, corner[0] + SIDE / 2, corner[1] + SIDE / 2, text, fontsize=SMALL, color=ink_on(shade))
 
 
 def stacking():
@@ -144,12 +145,12 @@ def stacking():
     ):
         words(axes, x + columns * SIDE / 2, 2.52, name, fontweight="bold")
         words(axes, x + columns * SIDE / 2, top - total * SIDE - 0.18, size)
-    matrix(axes, 2.1, top, np.zeros((total, total)), "white")
+    matrix(axes, 2.1, top, np.zeros((total, total)), PALE)
     arrow(axes, (1.6, 1.3), (1.95, 1.3), linewidth=2)
     start = 0
     for number, one in enumerate(STACKED):
         y = top - start * SIDE
-        words(axes, 0.12, y - 0.2 * number - len(one) * SIDE / 2, f"A$_{number}$", ha="left", fontsize=11)
+        words(axes, 0.12, y - 0.2 * number - len(one) * SIDE / 2, f"A$_{number}$", ha="left", fontsize=LARGE)
         matrix(axes, 0.45, y - 0.2 * number, one, colour(number))
         matrix(axes, 2.1 + start * SIDE, y, one, colour(number))
         matrix(axes, lefts["x"][0], y, np.ones((len(one), features)), colour(number))
@@ -183,19 +184,17 @@ def padding_graph():
     for number, (places, links) in enumerate(PADDED_GRAPHS):
         spots = [(0.45 + 1.75 * number + x, 1.45 + y) for x, y in places]
         for start, end in links:
-            axes.plot(*zip(spots[start], spots[end]), color="#666666", linewidth=1.6, zorder=1)
+            axes.plot(*zip(spots[start], spots[end]), color=LINK, linewidth=1.6, zorder=1)
         for spot in spots:
-            axes.add_patch(
-                Circle(spot, 0.1, facecolor=colour(number), edgecolor=INK, linewidth=0.8, zorder=2)
-            )
+            axes.add_patch(Circle(spot, 0.1, facecolor=colour(number), edgecolor=GROUND, zorder=2))
         text = f"graph {number}\n{sizes[number][0]} nodes\n{sizes[number][1]} edges"
         words(axes, 0.95 + 1.75 * number, 0.87, text)
     padding(axes, 4.0, PADDED_NODES - real, PADDED_EDGES - real_edges)
-    words(axes, 1.25, 0.28, "nodes_mask", ha="right", fontsize=9)
+    words(axes, 1.25, 0.28, "nodes_mask", ha="right", fontsize=SMALL)
     x = 1.35
     for node in range(PADDED_NODES):
         x = block(axes, x, 0.28, 0.3, "", colour(node >= sizes[0][0]) if node < real else None, height=0.28)
-    words(axes, x + 0.1, 0.28, f"{real} real", ha="left", fontsize=9)
+    words(axes, x + 0.1, 0.28, f"{real} real", ha="left", fontsize=SMALL)
     return Picture(
         figure,
         f"A batch of {PADDED_NODES} nodes and {PADDED_EDGES} edges: graph 0 with {sizes[0][0]} nodes and "
@@ -207,15 +206,14 @@ def padding_graph():
 
 
 def padding(axes, x, num_nodes, num_edges):
-    """The padding graph in its hatched box."""
-    look = {"facecolor": "white", "edgecolor": PADDING_EDGE, "hatch": PADDING_HATCH, "linewidth": 0.8}
-    axes.add_patch(Rectangle((x, 1.3), 1.35, 1.15, **look))
+    """The padding graph in its grey box."""
+    rectangle(axes, (x, 1.3), 1.35, 1.15, facecolor=PADDING_FILL)
     for number in range(num_edges):
         radius = 0.1 + 0.04 * number
-        axes.add_patch(Circle((x + 0.3, 1.53 + radius), radius, fill=False, edgecolor=INK, zorder=2))
+        axes.add_patch(Circle((x + 0.3, 1.53 + radius), radius, fill=False, edgecolor=PADDING_EDGE, zorder=2))
     for node in range(num_nodes):
         spot = (x + 0.3 + 0.38 * node, 1.53)
-        axes.add_patch(Circle(spot, 0.1, facecolor="white", edgecolor=INK, linewidth=0.9, zorder=3))
+        axes.add_patch(Circle(spot, 0.1, facecolor=PADDING_EDGE, edgecolor=GROUND, zorder=3))
     words(
         axes,
         x + 0.675,
@@ -265,7 +263,7 @@ SAMPLE_LEGEND = (
     ("seed", "o", BLUE),
     ("1 hop", "s", ORANGE),
     ("2 hops", "^", GREEN),
-    ("trimmed", "X", "white"),
+    ("trimmed", "X", RED),
 )
 
 
@@ -276,8 +274,7 @@ def sampling():
     told = [sample(axes, 0.15 + number * WIDTH / 2, kids) for number, kids in enumerate(SAMPLE_CHILDREN)]
     for place, (name, shape, shade) in enumerate(SAMPLE_LEGEND):
         x = 0.55 + 1.25 * place
-        edge = RED if name == "trimmed" else INK
-        axes.scatter(x, 0.22, s=70, marker=shape, color=shade, edgecolor=edge, linewidth=1.0)
+        dots(axes, np.array([[x, 0.22]]), 70, shade, marker=shape)
         words(axes, x + 0.16, 0.22, name, ha="left")
     return Picture(
         figure,
@@ -306,23 +303,22 @@ def sample(axes, left, children):
 
 
 def fan(axes, centre, children, num_kept):
-    """A seed with its neighbours and theirs, of which only ``num_kept`` are kept and the last crossed out."""
+    """A seed with its neighbours and theirs, of which only `num_kept` are kept and the last crossed out."""
     drawn = 0
     for first, count in enumerate(children):
         angle = 2 * np.pi * first / len(children) + np.pi / 2
         middle = around(centre, 0.45, angle)
-        axes.plot(*zip(centre, middle), color="#777777", linewidth=1.2, zorder=1)
-        axes.scatter(*middle, s=75, marker="s", color=ORANGE, edgecolor=INK, linewidth=0.8, zorder=3)
+        axes.plot(*zip(centre, middle), color=LINK, linewidth=1.2, zorder=1)
+        dots(axes, np.array([middle]), 75, ORANGE, marker="s", zorder=3)
         for place in range(count):
             leaf = around(centre, 0.95, angle + 0.42 * (place - (count - 1) / 2))
             kept = drawn < num_kept
-            line = {"color": "#777777", "linestyle": "-"} if kept else {"color": RED, "linestyle": ":"}
+            line = {"color": LINK, "linestyle": "-"} if kept else {"color": RED, "linestyle": ":"}
             axes.plot(*zip(middle, leaf), linewidth=1.0, zorder=1, **line)
-            look = {"marker": "^", "color": GREEN, "edgecolor": INK}
-            gone = {"marker": "X", "color": "white", "edgecolor": RED}
-            axes.scatter(*leaf, s=70, linewidth=1.0, zorder=3, **(look if kept else gone))
+            shape, shade = ("^", GREEN) if kept else ("X", RED)
+            dots(axes, np.array([leaf]), 70, shade, marker=shape, zorder=3)
             drawn += 1
-    axes.scatter(*centre, s=160, color=BLUE, edgecolor=INK, zorder=4)
+    dots(axes, np.array([centre]), 160, BLUE, zorder=4)
 
 
 def around(centre, radius, angle):
@@ -364,13 +360,13 @@ def decision():
     for x, (parent, answer, technique, why) in ANSWERS.items():
         side = np.sign(x - parent)
         arrow(axes, (parent + 0.45 * side, 3.17), (x, 2.72))
-        words(axes, (x + parent) / 2 + 0.38 * side, 2.98, answer, fontsize=9, style="italic")
+        words(axes, (x + parent) / 2 + 0.38 * side, 2.98, answer, fontsize=SMALL, style="italic")
         box(axes, x, 2.43, 1.2, 0.56, technique, edge=GREEN)
-        words(axes, x, 1.94, why, fontsize=8.5)
-    axes.plot([0.15, WIDTH - 0.15], [1.6, 1.6], color="#BBBBBB", linewidth=1)
+        words(axes, x, 1.94, why, fontsize=SMALL)
+    axes.plot([0.15, WIDTH - 0.15], [1.6, 1.6], color=GRID, linewidth=1)
     types = "Several node or edge types?\nthe same, per type: notebook 6"
-    box(axes, 1.45, 1.15, 2.5, 0.6, types, edge=PINK, fontsize=9)
-    box(axes, 4.15, 1.15, 2.5, 0.6, "No graph at all?\nappendix", edge=PINK, fontsize=9)
+    box(axes, 1.45, 1.15, 2.5, 0.6, types, edge=PINK, fontsize=SMALL)
+    box(axes, 4.15, 1.15, 2.5, 0.6, "No graph at all?\nappendix", edge=PINK, fontsize=SMALL)
     box(axes, 2.8, 0.38, 4.9, 0.5, "Then: loss inside forward, one wrapped model, one compilation", edge=BLUE)
     return Picture(
         figure,
@@ -394,7 +390,7 @@ CPU_STEPS = (
 def two_backends():
     """One cell, two machines."""
     figure, axes = canvas(3.9)
-    box(axes, 2.8, 3.52, 4.3, 0.58, CELL, family="monospace", fontsize=9, fill=PALE)
+    box(axes, 2.8, 3.52, 4.3, 0.58, CELL, family="monospace", fontsize=SMALL, fill=PALE)
     lanes = ((1.45, "Poplar SDK installed", SDK_STEPS, BLUE), (4.15, "any other machine", CPU_STEPS, GREEN))
     for x, where, steps, shade in lanes:
         arrow(axes, (2.8, 3.23), (x, 2.94))
@@ -430,7 +426,7 @@ HEAD = (
 
 
 def main(folder=STATIC):
-    """Draw all figures into ``folder``, with their alternative texts beside them."""
+    """Draw all figures into `folder`, with their alternative texts beside them."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     lines = [HEAD]

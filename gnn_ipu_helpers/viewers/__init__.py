@@ -3,11 +3,10 @@
 Every function returns an object that shows itself in a notebook; nothing has to be plotted, shown or closed.
 """
 
-from .batch_views import adjacency, batch, batches
-from .charts import bars, confusion, embedding, losses, packs, padding_waste, parity
-from .diffs import diff
-from .graph_views import schema, subgraph
-from .molecule_views import browse, molecule, molecules
+from .charts import confusion, embedding, losses, packs, padding_waste, parity
+from .exercises import diff
+from .graphs import adjacency, batch, batches, schema, subgraph
+from .molecules import molecule, molecules
 from .packing_explorer import packing_explorer
 from .pictures import Page, Picture
 
@@ -15,10 +14,8 @@ __all__ = [
     "Page",
     "Picture",
     "adjacency",
-    "bars",
     "batch",
     "batches",
-    "browse",
     "confusion",
     "diff",
     "embedding",

@@ -61,7 +61,7 @@
     const colorscheme = {prop: "elem", map: content.colours};
     viewer.setStyle({}, {stick: {radius: 0.12, colorscheme}, sphere: {scale: 0.28, colorscheme}});
     for (const {elem, x, y, z} of atoms) {
-      const fontColor = content.light.includes(elem) ? "black" : "white";
+      const fontColor = content.ink[elem] || "black";
       viewer.addLabel(elem, {
         position: {x, y, z}, fontColor, fontSize: 13, alignment: "center", backgroundOpacity: 0, inFront: true});
     }
@@ -83,12 +83,16 @@
     slider.max = count - 1;
     canvas.style.height = content.height + "px";
     box.dataset.lmSuppressShortcuts = "true";  // else JupyterLab takes the arrow keys from the slider
+    // Nor may the notebook around it hear of them: it would move to the next cell.
+    slider.addEventListener("keydown", (event) => {
+      if (/^(Arrow|Home|End|Page)/.test(event.key)) event.stopPropagation();
+    });
     // The wheel scrolls the page, as anywhere else; with Ctrl it zooms.
     canvas.addEventListener("wheel", (event) => { if (!event.ctrlKey) event.stopPropagation(); }, true);
     host.append(box);
     let viewer;
     try {
-      viewer = $3Dmol.createViewer(canvas, {backgroundColor: "white"});
+      viewer = $3Dmol.createViewer(canvas, {backgroundColor: "white", backgroundAlpha: 0});
     } catch (error) { viewer = null; }
     if (!viewer) { box.remove(); return; }  // no WebGL: the picture stays
     host.querySelector("img").style.display = "none";

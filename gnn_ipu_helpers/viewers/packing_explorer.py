@@ -6,12 +6,10 @@ setting, which the script replaces: readers whose viewer runs no script keep the
 
 from __future__ import annotations
 
-import html
-import json
-from pathlib import Path
 from typing import Any, NamedTuple, Sequence
 
-from .pictures import COLOURS, PADDING_FILL, Page, Picture, image_tag, new_figure, styled
+from .molecules import scripted
+from .pictures import COLOURS, PADDING_FILL, Page, Picture, new_figure, percent, rectangle, styled
 
 STRATEGIES = ("PadToMax", "StreamPack", "Pack")
 _MOST_DRAWN = 60
@@ -47,19 +45,14 @@ def packing_explorer(
         raise ValueError("packing_explorer needs at least one dataset, and a graph in each (got none)")
     name = next(iter(sizes))
     filling = fill(sizes[name], "StreamPack", num_nodes, num_edges, num_graphs)
-    picture = _drawn(name, sizes[name], filling)
     payload = {
         "sizes": sizes,
         "start": {"nodes": num_nodes, "edges": num_edges, "graphs": num_graphs},
         "strategies": STRATEGIES,
-        "colours": [*COLOURS[:3], PADDING_FILL],
+        "colours": COLOURS[:3],
         "drawn": _MOST_DRAWN,
     }
-    data = html.escape(json.dumps(payload, separators=(",", ":"), sort_keys=True), quote=True)
-    script = (Path(__file__).parent / "packing_explorer.js").read_text(encoding="utf-8")
-    image = image_tag(picture.png, picture.alt, 560)
-    page = f'<div class="gnn-packing" data-packing="{data}">{image}<script>{script}</script></div>'
-    return Page(page, picture.alt, picture.png)
+    return scripted("packing", payload, _drawn(name, sizes[name], filling))
 
 
 def fill(
@@ -104,26 +97,22 @@ def _drawn(name: str, sizes: Sequence[tuple[int, int]], filling: Filling) -> Pic
     with styled():
         figure = new_figure(2.4)
         axes = figure.subplots()
-        axes.bar(range(len(shown)), [filling.num_nodes] * len(shown), width=0.86, color=PADDING_FILL)
         for place, pack in enumerate(shown):
+            rectangle(axes, (place, 0), 0.86, filling.num_nodes, facecolor=PADDING_FILL, linewidth=0)
             bottom = 0
             for number, graph in enumerate(pack):
-                axes.bar(
-                    place,
-                    sizes[graph][0],
-                    bottom=bottom,
-                    width=0.86,
-                    color=COLOURS[number % 3],
-                    edgecolor="white",
-                    linewidth=0.5,
+                rectangle(
+                    axes, (place, bottom), 0.86, sizes[graph][0], facecolor=COLOURS[number % 3], linewidth=0.5
                 )
                 bottom += sizes[graph][0]
-        axes.set(xlabel="pack", ylabel="nodes", xticks=[])
+        axes.set(xlim=(0, max(len(shown), 1)), ylim=(0, filling.num_nodes), xticks=[], ylabel="nodes")
+        axes.set_xlabel("packs; grey is padding")
+        axes.spines[["left", "bottom"]].set_visible(False)
         axes.set_title(f"{name}, StreamPack: {len(filling.packs)} packs")
     real = sum(sizes[graph][0] for pack in filling.packs for graph in pack)
     share = 1 - real / (filling.num_nodes * max(len(filling.packs), 1))
     words = (
         f"{name} packed in order under {filling.num_nodes} nodes: {len(filling.packs)} packs, "
-        f"{share:.0%} of their nodes are padding."
+        f"{percent(share)} of their nodes are padding."
     )
     return Picture(figure, words)

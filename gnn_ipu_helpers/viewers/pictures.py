@@ -1,10 +1,16 @@
-"""The one style of all figures, and the objects that bring them into a notebook with alternative text."""
+"""The house style of all figures, and the objects that bring them into a notebook with alternative text.
+
+A figure is vector graphics in an `<img>`: it survives the sanitising of untrusted notebooks, which removes
+inline SVG, and keeps its alternative text. It paints its own ground and holds the colours for dark pages, so
+that it can be read wherever it is shown. Names stand beside what they name; no hatching, no black marks.
+"""
 
 from __future__ import annotations
 
 import base64
 import html
 import io
+import re
 from pathlib import Path
 from typing import Any, Sequence
 
@@ -13,48 +19,63 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
+from matplotlib.patches import Rectangle
 
-# Okabe and Ito's palette without its yellow, which is too pale for lines on white; neighbours differ in
-# lightness too, so that the order also works in grey.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
-DARK_COLOURS = ("#0072B2", "#009E73", "#D55E00", "#000000")
+# Okabe and Ito's palette without its yellow, too pale for lines on white, and with purple for its black,
+# which dark pages swallow; neighbours differ in lightness too, so that the order also works in grey.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8060B4")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-HATCHES = ("", "//", "..", "\\\\", "xx", "--", "++")
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 
-INK = "#222222"
-PADDING_FILL = "#E4E4E4"
-PADDING_EDGE = "#8A8A8A"
-PADDING_HATCH = "////"
-PADDING = {"facecolor": PADDING_FILL, "edgecolor": PADDING_EDGE, "hatch": PADDING_HATCH, "linewidth": 0.6}
+# Not quite grey: dark pages change these by value, and no mark that only happens to be grey.
+INK, GROUND, PALE, GRID, LINK = "#222221", "#FFFFFF", "#F2F2F1", "#DDDDDC", "#777776"
+PADDING_FILL, PADDING_EDGE = "#E2E2E1", "#8A8A8A"
+# Writing on a coloured mark, which keeps its colour on a dark page: so does the writing.
+_ON_DARK, _ON_LIGHT = "#FEFEFE", "#1A1A1A"
+# What a dark page has for each; black is what figures drawn by others are written in.
+_NIGHT = {
+    COLOURS[0]: "#2B8CD0",
+    INK: "#E8E8E8",
+    GROUND: "#121212",
+    PALE: "#262626",
+    GRID: "#3A3A3A",
+    LINK: "#9A9A9A",
+    PADDING_FILL: "#404040",
+    "#000000": "#E8E8E8",
+}
 
-# 5.6 inches shown at 560 pixels: squeezed to a 400 pixel screen, 9.5 point text is still nine pixels high.
+# 5.6 inches shown at 560 pixels: on a screen of 400 pixels, the smallest text is still eight pixels high.
 WIDTH = 5.6
+SMALL, NORMAL, LARGE = 9.0, 10.0, 11.0
 _SCREEN_PIXELS_PER_INCH = 100
 _DPI = 128
-_PALETTE_SIZE = 48
+_PNG_COLOURS = 64
+_MOST_VECTOR_DOTS = 300
 
-STYLE: dict[str, Any] = {
+STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 9.5,
-    "axes.titlesize": 10.5,
-    "axes.labelsize": 9.5,
+    "font.size": NORMAL,
+    "axes.titlesize": LARGE,
+    "axes.titlelocation": "left",
+    "axes.labelsize": NORMAL,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
+    "axes.axisbelow": True,
+    **{name: LINK for name in ("axes.edgecolor", "xtick.color", "ytick.color")},
+    **{name: INK for name in ("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor")},
+    "grid.color": GRID,
+    "grid.linewidth": 0.7,
     "legend.frameon": False,
-    "legend.fontsize": 9,
-    "hatch.linewidth": 0.6,
+    "legend.fontsize": SMALL,
+    "figure.constrained_layout.h_pad": 0.07,
     "lines.linewidth": 1.8,
     "lines.markersize": 5,
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
+    "figure.facecolor": GROUND,
+    "axes.facecolor": "none",
+    "savefig.facecolor": GROUND,
     "svg.fonttype": "path",
     "svg.hashsalt": "gnn_ipu_helpers",
 }
@@ -64,15 +85,21 @@ class Page:
     """Something shown as HTML in a notebook, and as a picture or as text where HTML cannot be shown.
 
     Attributes:
-        html: what a notebook shows.
-        alt: the same in words.
-        png: a picture for readers whose viewer shows no HTML, or None.
+        html: What a notebook shows.
+        alt: The same in words.
+        png: A picture for readers whose viewer shows no HTML, or None.
     """
 
     def __init__(self, html: str, alt: str, png: bytes | None = None) -> None:
-        self.html = html
-        self.alt = alt
-        self.png = png
+        self._html, self.alt, self._png = html, alt, png
+
+    @property
+    def html(self) -> str:
+        return self._html
+
+    @property
+    def png(self) -> bytes | None:
+        return self._png
 
     def __repr__(self) -> str:
         return self.alt
@@ -81,139 +108,161 @@ class Page:
         self, include: Any = None, exclude: Any = None
     ) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
         data = {"text/html": self.html, "text/plain": self.alt}
-        metadata: dict[str, dict[str, Any]] = {}
-        if self.png is not None:
-            data["image/png"] = base64.b64encode(self.png).decode("ascii")
-            metadata["image/png"] = {"alt": self.alt}
-        return data, metadata
+        if self.png is None:
+            return data, {}
+        data["image/png"] = base64.b64encode(self.png).decode("ascii")
+        return data, {"image/png": {"alt": self.alt}}
 
 
 class Picture(Page):
-    """A drawn figure with alternative text.
-
-    Notebook outputs hold an ``<img>`` with its ``alt``: the page that nbconvert makes of a bare PNG has none.
+    """A drawn figure with alternative text: SVG in a notebook and on its pages, PNG elsewhere.
 
     Attributes:
-        figure: the matplotlib figure, to change before it is shown; pyplot does not know it: no closing.
+        figure: The matplotlib figure, to change before it is shown; pyplot does not know it: no closing.
     """
 
     def __init__(self, figure: Figure, alt: str) -> None:
         # Laid out once: laying out again with every rendering would shift things by a pixel.
-        with styled():
-            if figure.get_layout_engine() is not None:
-                figure.get_layout_engine().execute(figure)
+        engine = figure.get_layout_engine()
+        if engine is not None:
+            with styled():
+                engine.execute(figure)
         figure.set_layout_engine("none")
-        self.figure = figure
-        self.alt = alt
+        self.figure, self.alt = figure, alt
 
     @property
-    def png(self) -> bytes:  # type: ignore[override]
-        """The picture as PNG; the same bytes on every call."""
-        return _render_png(self.figure)
-
-    @property
-    def html(self) -> str:  # type: ignore[override]
-        """The picture as an ``<img>`` with its alternative text."""
+    def html(self) -> str:
+        """The picture as an `<img>` of SVG, never wider than the screen."""
+        source = base64.b64encode(self.svg.encode()).decode("ascii")
         width = round(self.figure.get_figwidth() * _SCREEN_PIXELS_PER_INCH)
-        return image_tag(self.png, self.alt, width)
+        return (
+            f'<img src="data:image/svg+xml;base64,{source}" alt="{html.escape(self.alt, quote=True)}" '
+            f'width="{width}" style="max-width:100%;height:auto">'
+        )
+
+    @property
+    def svg(self) -> str:
+        """The picture as SVG with the colours of dark pages; the same text on every call."""
+        drawn = io.StringIO()
+        with styled():
+            self.figure.savefig(
+                drawn, format="svg", metadata={"Date": None, "Creator": None, "Title": self.alt}
+            )
+        text = re.sub(r"<!--.*?-->\n?", "", drawn.getvalue(), flags=re.DOTALL)
+        # Hundredths of a point are finer than any screen, and half the size of matplotlib's six digits.
+        text = re.sub(r'(?<= )(d|x|y)="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), text)
+        text = text.replace("</style>", f"{_night_rules()}</style>", 1)
+        return "\n".join(line.strip() for line in text.splitlines()) + "\n"
+
+    @property
+    def png(self) -> bytes:
+        """The picture as PNG in a palette of few colours, small; the same bytes on every call."""
+        from PIL import Image
+
+        drawn, packed = io.BytesIO(), io.BytesIO()
+        with styled():
+            self.figure.savefig(drawn, format="png", dpi=_DPI, metadata={"Software": None})
+        image = Image.open(drawn).convert("RGB")
+        image = image.quantize(_PNG_COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        image.save(packed, format="PNG", optimize=True)
+        return packed.getvalue()
 
     def save(self, path: Any) -> None:
-        """Write the picture to ``path``; its suffix, .png or .svg, says as what."""
+        """Write the picture to `path`; its suffix, .png or .svg, says as what."""
         path = Path(path)
-        if path.suffix == ".png":
-            path.write_bytes(self.png)
-        elif path.suffix == ".svg":
-            path.write_text(_render_svg(self.figure, self.alt), encoding="utf-8")
-        else:
+        if path.suffix not in (".png", ".svg"):
             raise ValueError(f"a picture is saved as .png or .svg (got {path.name!r})")
+        path.write_bytes(self.png if path.suffix == ".png" else self.svg.encode())
+
+
+def _night_rules() -> str:
+    rules = [
+        f'[style*="{part}: {day.lower()}"]{{{part}:{night} !important}}'
+        for day, night in _NIGHT.items()
+        for part in ("fill", "stroke")
+    ]
+    # matplotlib leaves out the colour of what is black.
+    return f"@media (prefers-color-scheme: dark){{svg{{fill:{_NIGHT[INK]}}}{''.join(rules)}}}"
+
+
+def styled() -> Any:
+    """A context in which matplotlib draws in the house style."""
+    return matplotlib.rc_context(STYLE)
 
 
 def new_figure(height: float, width: float = WIDTH) -> Figure:
-    """An empty figure, in inches, that pyplot knows nothing of; draw on it inside ``styled()``."""
+    """An empty figure, in inches, that pyplot knows nothing of; draw on it inside `styled()`."""
     figure = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
-def styled() -> Any:
-    """A context in which matplotlib draws in the package's style."""
-    return matplotlib.rc_context(STYLE)
-
-
-def image_tag(png: bytes, alt: str, width: int) -> str:
-    """An HTML image of ``png``, at most ``width`` pixels wide and never wider than the screen."""
-    source = base64.b64encode(png).decode("ascii")
-    return (
-        f'<img src="data:image/png;base64,{source}" alt="{html.escape(alt, quote=True)}" '
-        f'width="{width}" style="max-width:100%;height:auto;background:#fff">'
-    )
-
-
 def colour(index: int) -> str:
-    """The colour of series, class or graph number ``index``; repeats after seven."""
+    """The colour of series, class or graph number `index`; repeats after seven."""
     return COLOURS[index % len(COLOURS)]
 
 
 def marker(index: int) -> str:
-    """The marker of series or class number ``index``."""
+    """The marker of series or class number `index`."""
     return MARKERS[index % len(MARKERS)]
 
 
-def padding_patch() -> Patch:
-    """The entry of a legend that says what hatched grey means."""
-    return Patch(label="padding", **PADDING)
+def ink_on(fill: str) -> str:
+    """The colour of writing on `fill` that contrasts more; on padding it follows the page."""
+    if fill == PADDING_FILL:
+        return INK
+    red, green, blue = (part**2.2 for part in to_rgb(fill))
+    return _ON_DARK if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.18 else _ON_LIGHT
+
+
+def write(axes: Any, x: float, y: float, words: str, **look: Any) -> Any:
+    """Words centred on (x, y) unless `look` says otherwise."""
+    return axes.text(x, y, words, **{"ha": "center", "va": "center", "fontsize": SMALL, **look})
+
+
+def rectangle(axes: Any, corner: Sequence[float], width: float, height: float, **look: Any) -> None:
+    """A rectangle from its lower left corner; separated from its neighbours by the ground."""
+    place = (float(corner[0]), float(corner[1]))
+    axes.add_patch(Rectangle(place, width, height, **{"edgecolor": GROUND, "linewidth": 1.0, **look}))
+
+
+def dots(axes: Any, places: np.ndarray, size: float, fill: str, *, of: int = 0, **look: Any) -> None:
+    """A dot on each of `places`, `[num_dots, 2]`, outlined by the ground, to tell touching ones apart.
+
+    A cloud of many dots (`of` so many, if these are but a part of it) is one image among the vector graphics:
+    there, each dot would take a hundred bytes.
+    """
+    if max(of, len(places)) > _MOST_VECTOR_DOTS:
+        axes.set_rasterization_zorder(0)
+        look["zorder"] = -1
+    look = {"edgecolor": GROUND, "linewidth": 0.5, **look}
+    axes.scatter(places[:, 0], places[:, 1], s=size, color=fill, **look)
+
+
+def links(axes: Any, places: np.ndarray, pairs: np.ndarray, **look: Any) -> None:
+    """Lines between `places`, `[num_places, 2]`, by pairs of their numbers, `[2, num_pairs]`, as one path."""
+    ends = np.full((pairs.shape[1], 3, 2), np.nan)
+    ends[:, :2] = places[pairs.T]
+    axes.plot(*ends.reshape(-1, 2).T, **{"color": LINK, "linewidth": 1.0, "zorder": 1, **look})
 
 
 def as_array(values: Any) -> np.ndarray:
     """A tensor, list or array as a NumPy array."""
-    if hasattr(values, "detach"):
-        values = values.detach().cpu().numpy()
-    return np.asarray(values)
+    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """``1 node``, ``2 nodes``, ``12,828 edges``."""
+    """`1 node`, `2 nodes`, `12,828 edges`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def listed(items: Sequence[str]) -> str:
-    """``none``, ``a``, ``a and b``, ``a, b and c``."""
+    """`none`, `a`, `a and b`, `a, b and c`."""
     *others, last = items or ["none"]
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _render_png(figure: Figure) -> bytes:
-    from PIL import Image
-
-    drawn = io.BytesIO()
-    with styled():
-        figure.savefig(drawn, format="png", dpi=_DPI, metadata={"Software": None})
-    drawn.seek(0)
-    image = Image.open(drawn).convert("RGB")
-    image = image.quantize(palette=_palette(image), dither=Image.Dither.NONE)
-    packed = io.BytesIO()
-    image.save(packed, format="PNG", optimize=True)
-    return packed.getvalue()
-
-
-def _palette(image: Any) -> Any:
-    """Few colours, for a third of the size of true colour; ours are among them, however rarely drawn."""
-    from PIL import Image
-
-    exact = np.array([to_rgb(shade) for shade in (*COLOURS, "white")]) * 255
-    frequent = image.quantize(_PALETTE_SIZE - len(exact), method=Image.Quantize.FASTOCTREE).getpalette()
-    frequent = np.array(frequent[: 3 * (_PALETTE_SIZE - len(exact))]).reshape(-1, 3)
-    # An almost white entry would be taken for white: the match is not exact.
-    gaps = np.abs(frequent[:, None] - exact[None]).max(-1)
-    frequent = np.where((gaps.min(1) < 12)[:, None], exact[gaps.argmin(1)], frequent)
-    palette = Image.new("P", (1, 1))
-    palette.putpalette(np.concatenate([frequent, exact]).round().astype(int).reshape(-1).tolist())
-    return palette
-
-
-def _render_svg(figure: Figure, alt: str) -> str:
-    drawn = io.StringIO()
-    with styled():
-        figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None, "Title": alt})
-    lines = (line.rstrip() for line in drawn.getvalue().splitlines())
-    return "\n".join(lines) + "\n"
+def percent(share: float) -> str:
+    """Whole percents; all and nothing are only said of all and nothing."""
+    whole = min(max(round(100 * share), 1), 99) if 0 < share < 1 else round(100 * share)
+    return f"{whole} %"

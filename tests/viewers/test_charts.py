@@ -1,7 +1,10 @@
 """Charts print the numbers that they were given."""
 
+from itertools import combinations
+
 import pytest
 import torch
+from matplotlib.text import Text
 
 from gnn_ipu_helpers import viewers
 from gnn_ipu_helpers.batching.efficiency import Efficiency
@@ -39,6 +42,25 @@ def test_an_empty_curve_is_refused():
         viewers.losses({"CPU": []})
 
 
+def test_curves_that_end_together_are_named_apart_in_their_order():
+    values = {"one hidden layer": [1, 0.5], "two hidden layers": [1, 0.501], "three": [1, 0.502]}
+    figure = viewers.losses(values, accuracies=values).figure
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        assert axes.get_legend() is None
+        labels = [Text.get_window_extent(text) for text in axes.texts]
+        assert not any(one.overlaps(other) for one, other in combinations(labels, 2))
+        assert [label.y0 for label in labels] == sorted(label.y0 for label in labels)
+        assert all(label.x1 <= figure.bbox.width for label in labels)
+
+
+@pytest.mark.parametrize(
+    ("share", "words"), [(0, "0 %"), (0.001, "1 %"), (0.425, "42 %"), (0.9996, "99 %"), (1, "100 %")]
+)
+def test_all_and_nothing_are_said_of_all_and_nothing_only(share, words):
+    assert words in texts(viewers.padding_waste({"Pack": {"nodes": share}}, of=["nodes"]))
+
+
 def test_padding_waste_draws_real_and_padding_up_to_one():
     values = {
         "StreamPack": Efficiency(0.3991, 0.45, 0.9),
@@ -48,8 +70,8 @@ def test_padding_waste_draws_real_and_padding_up_to_one():
     bars = widths(picture.figure.axes[0])
     assert bars[0::2] == [0.3991, 0.45, 0.9, 0.97, 0.5, 0.25]
     assert [real + padding for real, padding in zip(bars[0::2], bars[1::2])] == pytest.approx([1.0] * 6)
-    assert {"39.91 %", "StreamPack", "Pack"} <= set(texts(picture))
-    assert "StreamPack: 39.91 % of nodes, 45.00 % of edges and 90.00 % of graphs" in picture.alt
+    assert {"40 %", "StreamPack", "Pack"} <= set(texts(picture))
+    assert "StreamPack: 40 % of nodes, 45 % of edges and 90 % of graphs" in picture.alt
 
 
 def test_padding_waste_of_chosen_kinds():
@@ -67,7 +89,7 @@ def test_packs_are_as_long_as_their_graphs_and_the_rest_is_padding():
     picture = viewers.packs([5, 3, 4, 2], [[0, 1], [2, 3]], 12)
     assert widths(picture.figure.axes[0]) == [5, 3, 4, 4, 2, 6]
     assert {"g0: 5", "g1: 3", "pad: 4", "g2: 4", "g3: 2", "pad: 6"} <= set(texts(picture))
-    assert "4 graphs in 2 packs: 14 of 24 nodes are real (58.3 %)" in texts(picture)
+    assert "4 graphs in 2 packs: 14 of 24 nodes are real (58 %)" in texts(picture)
     assert "pack 1 holds graph 2 (4) and graph 3 (2), and 6 nodes of padding" in picture.alt
 
 
@@ -102,7 +124,7 @@ def test_confusion_counts_true_by_row_and_predicted_by_column():
         (1, 1): 1,
         (2, 0): 1,
     }
-    assert "accuracy 50.0 % of 4 samples" in texts(picture)
+    assert "accuracy 50 % of 4 samples" in texts(picture)
     assert "a 50 %, b 100 % and c 0 %" in picture.alt
 
 
@@ -123,24 +145,16 @@ def test_embedding_in_the_plane_is_not_projected():
     assert picture.figure.axes[0].collections[0].get_offsets().tolist() == [[0.0, 1.0], [2.0, 5.0]]
 
 
-def test_embedding_keeps_long_names_inside_the_figure():
+def test_embedding_keeps_long_names_inside_the_figure_and_apart():
     names = ["Reinforcement learning", "Probabilistic methods", "Genetic algorithms", "Theory"]
-    figure = viewers.embedding(torch.eye(4), range(4), names=names).figure
+    figure = viewers.embedding([[0, 0], [0.1, 0], [1, 0.01], [1, 0]], range(4), names=names).figure
     figure.draw_without_rendering()
-    legend = figure.legends[0].get_window_extent()
-    assert legend.x0 >= 0
-    assert legend.x1 <= figure.bbox.width
+    labels = [text.get_window_extent() for text in figure.axes[0].texts]
+    assert len(labels) == 4
+    assert all(label.x0 >= 0 and label.x1 <= figure.bbox.width for label in labels)
+    assert not any(one.overlaps(other) for one, other in combinations(labels, 2))
 
 
 def test_embedding_refuses_unequal_lengths():
     with pytest.raises(ValueError, match=r"got \[2, 2\] and 3 labels"):
         viewers.embedding([[0, 1], [1, 0]], [0, 1, 1])
-
-
-def test_bars_have_a_panel_per_measure_with_the_values_printed():
-    picture = viewers.bars(
-        {"Seconds": {"full": 1.234, "clusters": 0.4}, "Compilations": {"fixed": 1, "dynamic": 18}}
-    )
-    assert [widths(axes) for axes in picture.figure.axes] == [[1.234, 0.4], [1, 18]]
-    assert {"1.23", "0.400", "18", "Seconds", "Compilations"} <= set(texts(picture))
-    assert "Seconds: full 1.23 and clusters 0.400; Compilations: fixed 1 and dynamic 18" in picture.alt

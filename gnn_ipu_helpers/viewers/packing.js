@@ -59,7 +59,7 @@
     slider("nodes", "nodes", 20, 2 * content.start.nodes) + slider("edges", "edges", 20, 2 * content.start.edges) +
     slider("graphs", "graphs", 2, Math.max(40, 2 * content.start.graphs)) +
     '<p aria-live="polite" style="margin:.6em 0"></p>' +
-    '<svg role="img" viewBox="0 0 640 240" style="width:100%;height:auto"></svg>';
+    '<svg role="img" viewBox="0 0 640 210" style="width:100%;height:auto"></svg><div style="margin:.3em 0"></div>';
   const chosen = {dataset: names[0], strategy: content.strategies[0], ...content.start};
   const inputs = [...box.querySelectorAll("input")];
 
@@ -97,7 +97,7 @@
     let parts = "";
     drawn.forEach((pack, place) => {
       const x = place * step;
-      parts += '<rect x="' + x + '" y="0" width="' + width + '" height="210" fill="' + content.colours[3] + '"/>';
+      parts += '<rect x="' + x + '" y="0" width="' + width + '" height="210" fill="currentColor" fill-opacity=".14"/>';
       let top = 210;
       pack.forEach((at, number) => {
         const height = sizes[at][0] * scale;
@@ -106,10 +106,9 @@
           Math.max(height - 0.8, 0.3) + '" fill="' + content.colours[number % 3] + '"/>';
       });
     });
-    const more = count > drawn.length ? "the first " + drawn.length + " of " + count + " packs" : count + " packs";
-    parts += '<text x="0" y="232" fill="currentColor" font-size="15">' + more +
-      ", each as high as its node budget; grey is padding</text>";
     picture.innerHTML = parts;
+    box.lastChild.textContent = (count > drawn.length ? "The first " + drawn.length + " of " : "") + count +
+      (count === 1 ? " pack" : " packs") + ", as high as the node budget; grey is padding.";
   }
 
   box.addEventListener("input", (event) => {
