@@ -58,8 +58,12 @@ def efficiency(loader: Any) -> Efficiency:
     real: dict[Group, int] = {}
     total: dict[Group, int] = {}
     budgets: dict[Group, int] = {}
+    if not hasattr(loader, "__iter__"):
+        raise TypeError(
+            f"'efficiency' goes through a loader of fixed-size batches (got {type(loader).__name__})."
+        )
     for batch in loader:
-        for store in batch.stores:
+        for store in getattr(batch, "stores", ()):
             for level, name in MASKS.items():
                 if name in store:
                     group, mask = (level, store._key), store[name]

@@ -248,6 +248,12 @@ def _check_attribute(sample: Data, name: str, value: Any) -> None:
     """Raises if no batch can hold the attribute as it is meant."""
     if not isinstance(value, Tensor):
         return
+    if value.device.type != "cpu":
+        raise ValueError(
+            f"The attribute '{name}' lies on the device '{value.device}', but batches are made on the CPU. "
+            "Store it there (a tensor on 'meta' has no values to make a batch of), or leave it out with "
+            f"exclude_keys=['{name}']."
+        )
     if value.requires_grad:
         raise ValueError(
             f"The attribute '{name}' requires a gradient, which no batch of a loader passes on. Store "
@@ -494,7 +500,7 @@ def _part(field: Field, sample: Data, store: BaseStorage, name: int, length: int
             f"The attribute '{field.name}' should have dtype {field.dtype} in every graph (got {got} in "
             f"graph {name}). Convert it in a transform."
         )
-    if value.requires_grad:
+    if value.requires_grad or value.device.type != "cpu":
         _check_attribute(sample, field.name, value)
     if tuple(value.shape) != field.padded_shape(length):
         raise ValueError(

@@ -122,6 +122,7 @@ class PlannedLoader(poptorch.DataLoader):
     ) -> None:
         self._check_arguments(shuffle, sampler, batch_sampler, kwargs)
         whole_number("batch_size", graphs_per_batch, least=1)
+        whole_number("num_workers", num_workers, least=0)
         options = poptorch.Options() if options is None else options
         if not isinstance(options, poptorch.Options):
             raise TypeError(f"options should be a poptorch.Options (got {type(options).__name__}).")

@@ -31,13 +31,15 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 class _Choice(Enum):
-    """An enumeration that answers to a wrong value with the names that it has."""
+    """An enumeration that also takes the name of a member, and answers to a wrong one with those it has."""
 
     @classmethod
-    def _missing_(cls, value: object) -> None:
-        names = [member.name for member in cls]
+    def _missing_(cls, value: object) -> _Choice:
+        names, name = list(cls.__members__), str(value).split(".")[-1]
+        if name in names:
+            return cls[name]
         raise ValueError(
-            f"{value!r} is not a valid {cls.__name__}.{nearest(str(value).split('.')[-1], names)} Give one "
+            f"{value!r} is not a valid {cls.__name__}.{nearest(name, names)} Give one "
             f"of {', '.join(f'{cls.__name__}.{name}' for name in names)}."
         )
 
@@ -413,12 +415,13 @@ def _num_graphs(name: str, value: Any) -> int:
     return whole_number(name, value, 2, one_of_each)
 
 
-def whole_number(name: str, value: Any, least: int, why: str = "") -> int:
+def whole_number(name: str, value: Any, least: int | None = None, why: str = "") -> int:
     """The value of an argument as an `int`; raises unless it is a whole number and large enough."""
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not is_whole or value < least:
-        kind = "" if is_whole else "a whole number of "
-        raise ValueError(f"{name} should be {kind}at least {least}{why} (got {value!r}).")
+    if not is_whole or (least is not None and value < least):
+        kind = "" if is_whole else "a whole number" if least is None else "a whole number of "
+        limit = "" if least is None else f"at least {least}"
+        raise ValueError(f"{name} should be {kind}{limit}{why} (got {value!r}).")
     return int(value)
 
 

@@ -356,6 +356,8 @@ def _in_edges(key: EdgeType, store: Any, num_nodes: dict[str, int]) -> _InEdges:
     name = "The graph" if key == _EDGES else f"Edge type {key}"
     if edge_index is None:
         raise ValueError(f"{name} has no 'edge_index' to sample from. Give it one, of shape [2, num_edges].")
+    if edge_index.is_meta:
+        raise ValueError(f"{name} has an 'edge_index' on the device 'meta', without values to sample from.")
     row, col = edge_index.cpu()
     check_range(row, num_nodes[key[0]], f"{name}: a source in 'edge_index'")
     check_range(col, num_nodes[key[2]], f"{name}: a target in 'edge_index'")

@@ -169,6 +169,14 @@ class FixedSizeSubgraphLoader(PlannedLoader):
         self.over_size_strategy = OverSizeStrategy(over_size_strategy)
         self.trimmed = Trimmed()
         self._skipped = 0
+        if self.over_size_strategy == OverSizeStrategy.Skip and options is not None:
+            num_processes = options.Distributed.numProcesses
+            if num_processes > 1:
+                raise ValueError(
+                    f"OverSizeStrategy.Skip cannot be shared by {num_processes} processes: which subgraphs "
+                    "fit is only known when they are made, and a process with more steps than the rest would "
+                    "wait for them for ever. Trim with OverSizeStrategy.TrimNodesAndEdges."
+                )
         self._num_mini_batches = num_mini_batches(options)
         schema = source.schema.without(list_of_names("exclude_keys", exclude_keys))
         tell_left_out(schema, fixed_size_options)
