@@ -21,7 +21,6 @@ from .graphs import (
     GRAPH,
     GRAPHS,
     NODE,
-    Column,
     Field,
     GraphTable,
     Group,
@@ -293,13 +292,12 @@ class Collator:
         self.options = options
         self._add_pad_masks = add_pad_masks
         self._follow_batch = set(follow_batch or ())
-        self._check_names()
+        self._empty = self._make_empty()
         self._targets = [_Target(field, schema, options) for field in self.schema.fields]
         followed = {field.group for field in self.schema.fields if field.name in self._follow_batch}
         self._followed = [
             group for group in [*schema.groups, GRAPHS] if group[0] == NODE or group in followed
         ]
-        self._empty = self._make_empty()
 
     def collate(self, table: GraphTable, graphs: Tensor) -> Batch:
         """One batch of the graphs at these positions of a table."""
@@ -343,7 +341,7 @@ class Collator:
     def _steps(self, layout: Layout) -> list[Sequence[Tensor]]:
         """For each field and batch, what is added to the values of each graph, as PyG subtracts it again."""
         none = [torch.zeros(self.options.num_graphs, dtype=torch.long)] * len(layout.num_real[GRAPHS])
-        each = [none] * len(self._targets)
+        each: list[Sequence[Tensor]] = [none] * len(self._targets)
         for position, steps in layout.steps.items():
             each[position] = (steps if steps.dim() == 2 else steps.transpose(1, 2).unsqueeze(-1)).unbind(0)
         return each
@@ -374,8 +372,9 @@ class Collator:
                 values[field.store, f"{field.name}_ptr"] = layout.ptr[field.group].numpy() * field.rows
         return values
 
-    def _made_names(self) -> dict[StoreKey, list[str]]:
-        """The attributes of each store that a batch has and the graphs do not."""
+    def _make_empty(self) -> Batch:
+        """A batch with all its attributes, in their final order, but without values."""
+        # First the attributes that a batch has and the graphs do not.
         names: dict[StoreKey, list[str]] = {None: []}
         for field in self.schema.fields:
             if field.name in self._follow_batch:
@@ -384,29 +383,21 @@ class Collator:
             own = names.setdefault(key, [])
             own += ["batch", "ptr"] if level == NODE else []
             own += [MASKS[level]] if self._add_pad_masks else []
-        return names
-
-    def _check_names(self) -> None:
-        """Raises if the graphs carry an attribute that a batch would overwrite."""
-        made = self._made_names()
         for field in self.schema.fields:
-            if field.name in made.get(field.store, ()) and field.name != "batch":
+            if field.name in names.get(field.store, ()) and field.name != "batch":
                 masks = " Make the loader with add_pad_masks=False," if field.name in MASKS.values() else ""
                 raise ValueError(
                     f"The graphs carry an attribute '{field.name}', which is the name of one that every "
                     f"batch gets.{masks} Rename it, or leave it out with exclude_keys=['{field.name}']."
                 )
 
-    def _make_empty(self) -> Batch:
-        """A batch with all its attributes, in their final order, but without values."""
         batch = Batch(_base_cls=self.schema.data_class)
         budgets = {group: self.options.budget(group) for group in self.schema.groups}
-        names = self._made_names()
         for field in reversed(self.schema.fields):
             names.setdefault(field.store, []).insert(0, field.name)
         for key in [None, *self.schema.node_types, *self.schema.edge_types]:
             store = batch.stores[0] if key is None else batch[key]
-            for name in names[key] if self.schema.is_hetero else sorted(names[key], key=_order):
+            for name in names[key] if self.schema.is_hetero else sorted(names[key], key=_pygs_order):
                 store[name] = ()
         for key in self.schema.stating_num_nodes:
             (batch.stores[0] if key is None else batch[key])["num_nodes"] = budgets[NODE, key]
@@ -416,7 +407,7 @@ class Collator:
         return batch
 
 
-def _order(name: str) -> tuple[int, str]:
+def _pygs_order(name: str) -> tuple[int, str]:
     return (_FIRST_KEYS.index(name) if name in _FIRST_KEYS else len(_FIRST_KEYS)), name
 
 
@@ -425,23 +416,22 @@ class _Target:
 
     def __init__(self, field: Field, schema: Schema, options: FixedSizeOptions) -> None:
         self.store, self.name = field.store, field.name
-        self._field = field
+        self._field, dtype = field, field.dtype
         self._length = options.budget(field.group) * field.rows
         self._shape = field.padded_shape(self._length)
         # Numbers of nodes are padded with the first node of the padding graph.
         pad_value = 0 if moves_with_nodes(schema, field) else options.pad_value(field)
         self._pad_object = options.pad_graph_defaults.get(field.name)
         # NumPy knows no bfloat16, but can copy its bits.
-        self._bits = torch.int16 if field.dtype == torch.bfloat16 else field.dtype
-        self._dtype = None if field.dtype is None else torch.empty(0, dtype=self._bits).numpy().dtype
-        self._padding = None
-        if field.dtype is not None:
-            self._padding = torch.zeros((), dtype=field.dtype).fill_(pad_value).view(self._bits).numpy()
-        self._positions = None
+        self._bits: Any = torch.int16 if dtype == torch.bfloat16 else dtype
+        self._dtype = self._padding = self._positions = None
+        if dtype is not None:
+            self._padding = torch.zeros((), dtype=dtype).fill_(pad_value).view(self._bits).numpy()
+            self._dtype = self._padding.dtype
         if options.pad_positions is not None and field.name == "pos" and field.level == NODE:
-            self._positions = self._on_a_line(schema, options)
+            self._positions = self._on_a_line(schema, options, options.pad_positions)
 
-    def _on_a_line(self, schema: Schema, options: FixedSizeOptions) -> np.ndarray:
+    def _on_a_line(self, schema: Schema, options: FixedSizeOptions, distance: float) -> np.ndarray:
         """Positions of all nodes of a type if they were padding, apart from one another and other types."""
         if not self._field.dtype.is_floating_point or len(self._shape) != 2:
             raise ValueError(
@@ -452,10 +442,10 @@ class _Target:
         before = schema.node_types[: schema.node_types.index(self.store)]
         first = sum(options.budget((NODE, key)) for key in before)
         positions = torch.full(self._shape, options.node_pad_value, dtype=self._field.dtype)
-        positions[:, 0] = options.pad_positions * torch.arange(first, first + self._length)
+        positions[:, 0] = distance * torch.arange(first, first + self._length)
         return positions.view(self._bits).numpy()
 
-    def filler(self, column: Column, layout: Layout, position: int) -> Callable[[int], Any]:
+    def filler(self, column: Any, layout: Layout, position: int) -> Callable[[int], Any]:
         """What gives the values in each batch: the real ones and then padding, in memory of their own."""
         field, dim, shape, dtype = self._field, self._field.dim, self._shape, self._dtype
         rows = graph_rows(field, layout.rows[field.group])
@@ -470,7 +460,7 @@ class _Target:
             column, rows = column.column, column.rows[rows]
         # NumPy's gathers of short rows are twice as fast as torch's. Every row is there, so that clipping
         # changes nothing; it saves a buffer.
-        source, rows = column.view(self._bits).numpy(), rows.numpy()
+        source, places = column.view(self._bits).numpy(), rows.numpy()
         is_plain, constant, positions = self._bits == field.dtype, self._padding, self._positions
         before = (slice(None),) * dim
         offsets = layout.offsets[position].numpy() if position in layout.offsets else None
@@ -484,15 +474,15 @@ class _Target:
             if offsets is not None:
                 filled[...] = offsets[at]
                 real = filled[(*before, slice(number))]
-                real += source.take(rows[first:last], dim, None, "clip")
+                real += source.take(places[first:last], dim, None, "clip")
             elif dim == 0:
-                source.take(rows[first:last], 0, filled[:number], "clip")
+                source.take(places[first:last], 0, filled[:number], "clip")
                 filled[number:] = constant if positions is None else positions[number:]
             else:
-                filled[(*before, slice(number))] = source.take(rows[first:last], dim, None, "clip")
+                filled[(*before, slice(number))] = source.take(places[first:last], dim, None, "clip")
                 filled[(*before, slice(number, None))] = constant
             values = torch.from_numpy(filled)
-            return values if is_plain else values.view(field.dtype)
+            return values if is_plain else values.view(torch.bfloat16)
 
         return fill
 

@@ -58,7 +58,7 @@ class Field(NamedTuple):
 class Schema(NamedTuple):
     """The attributes of a dataset's graphs, in the order in which the graphs hold them."""
 
-    data_class: type  # of the graphs
+    data_class: Any  # of the graphs
     node_types: tuple[StoreKey, ...]  # keys of the stores that hold nodes
     edge_types: tuple[StoreKey, ...]  # keys of the stores that hold edges
     fields: tuple[Field, ...]  # the attributes
@@ -526,7 +526,7 @@ def moves_with_nodes(schema: Schema, field: Field) -> bool:
     return field.dtype is not None and of_edges and _names_nodes(schema.is_hetero, field.name)
 
 
-def _has_pygs_steps(data_class: type) -> bool:
+def _has_pygs_steps(data_class: Any) -> bool:
     return data_class.__inc__ in (Data.__inc__, HeteroData.__inc__)
 
 
@@ -594,7 +594,9 @@ def table_of_dataset(dataset: Any, exclude_keys: Iterable[str] = ()) -> GraphTab
         return None
     stores = {store._key: store for store in data.stores}
     columns = [stores[field.store][field.name] for field in schema.fields]
-    shifts = {i: None for i, field in enumerate(schema.fields) if moves_with_nodes(schema, field)}
+    shifts: dict[int, Shift] = {
+        i: None for i, field in enumerate(schema.fields) if moves_with_nodes(schema, field)
+    }
     return GraphTable(schema, columns, counts, starts, places, torch.arange(len(places)), shifts)
 
 

@@ -6,7 +6,7 @@ import difflib
 import math
 from enum import Enum
 from numbers import Integral, Number, Real
-from typing import Any, Dict, Iterable, Union
+from typing import Any, Dict, Iterable, Sequence, Union
 
 import torch
 from torch import Tensor
@@ -154,7 +154,7 @@ class FixedSizeOptions:
         """Whether nodes and edges are given for each type."""
         return isinstance(self.num_nodes, dict) and isinstance(self.num_edges, dict)
 
-    def to_hetero(self, node_types: list[NodeType], edge_types: list[EdgeType]) -> FixedSizeOptions:
+    def to_hetero(self, node_types: Sequence[Any], edge_types: Sequence[Any]) -> FixedSizeOptions:
         """Gives every node and edge type the number that so far was one for all; returns itself."""
         if not isinstance(self.num_nodes, dict):
             self.num_nodes = {node_type: self.num_nodes for node_type in node_types}

@@ -13,7 +13,7 @@ a few sorts of packs and not a search for every graph:
 
 from __future__ import annotations
 
-from typing import Iterator, NamedTuple
+from typing import Any, Iterator, NamedTuple
 
 import numpy as np
 from torch import Tensor
@@ -98,7 +98,7 @@ def assign_packs(sizes: np.ndarray, room: np.ndarray, thorough: bool = False) ->
     fewest = fewest_packs(sizes, room)
     few = len(sizes) <= _FEW_GRAPHS
     enough = fewest + 1 if thorough else max(int(fewest * _GOOD_ENOUGH), fewest + 1)
-    best = None
+    best: Any = None
     for attempt, (order, share, num_packs) in enumerate(_attempts(len(sizes), fewest, enough)):
         if best is not None and num_packs > best.max():
             continue  # No fewer than there are already.
@@ -346,24 +346,22 @@ def choose_budgets(
     nodes = np.array([group[0] == NODE for group in groups] + [False])
     edges = np.array([group[0] == EDGE for group in groups] + [False])
     fixed = np.zeros(table.shape[1], dtype=bool)
-    if num_graphs is None:
-        _check_room(table[:, nodes].sum(axis=1), num_nodes)
-        num_graphs = num_nodes / table[:, nodes].sum(axis=1).mean()
+    if num_nodes is not None:
+        all_nodes = table[:, nodes].sum(axis=1)
+        largest = int(all_nodes.argmax())
+        if all_nodes[largest] > num_nodes:
+            raise ValueError(
+                f"num_nodes={num_nodes + 1} leaves room for {num_nodes} real nodes, but graph {largest} has "
+                f"{all_nodes[largest]}. Give at least num_nodes={all_nodes[largest] + 1}."
+            )
+        average = num_nodes / all_nodes.mean() * table.mean(axis=0)
         fixed |= nodes & (nodes.sum() == 1)
     else:
+        average = num_graphs * table.mean(axis=0)
         fixed[-1] = True
-    best = _smallest(table, num_graphs * table.mean(axis=0), fixed)
+    best = _smallest(table, average, fixed)
     explanation = _explain(table, best, nodes, edges)
     return Choice(dict(zip(groups, best[:-1].tolist())), int(best[-1]), explanation)
-
-
-def _check_room(num_nodes: np.ndarray, wished: int) -> None:
-    largest = int(num_nodes.argmax())
-    if num_nodes[largest] > wished:
-        raise ValueError(
-            f"num_nodes={wished + 1} leaves room for {wished} real nodes, but graph {largest} has "
-            f"{num_nodes[largest]}. Give at least num_nodes={num_nodes[largest] + 1}."
-        )
 
 
 def _smallest(table: np.ndarray, average: np.ndarray, fixed: np.ndarray) -> np.ndarray:

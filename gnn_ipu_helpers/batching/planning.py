@@ -299,7 +299,8 @@ def _limits(counts: dict[Group, Tensor], limits: dict[str, Limit], num_graphs: i
                 )
             each = {(level, key): (known[key], most) for key, most in limit.items()}
         else:
-            each = {} if limit is None else {(level, None): (sum(known.values()), limit)}
+            total_size: Any = sum(known.values())
+            each = {} if limit is None else {(level, None): (total_size, limit)}
         for group, (size, most) in each.items():
             groups.append(group)
             sizes.append(size)

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import copy
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from .graphs import EDGE, GRAPH, NODE, GraphTable, Group, Schema, end_points, infer_schema, kind_of, spans
+from .graphs import (
+    EDGE,
+    GRAPH,
+    NODE,
+    GraphTable,
+    Group,
+    Schema,
+    StoreKey,
+    end_points,
+    infer_schema,
+    kind_of,
+    spans,
+)
 from .options import FixedSizeOptions, OverSizeStrategy, check_options
 
 
@@ -47,7 +59,7 @@ def trim(
     sample: Data,
     options: FixedSizeOptions,
     strategy: OverSizeStrategy,
-    num_protected_nodes: int | dict[str, int] = 0,
+    num_protected_nodes: int | dict[StoreKey, int] = 0,
     *,
     generator: torch.Generator | None = None,
     schema: Schema | None = None,
@@ -102,7 +114,7 @@ def trim_table(
     table: GraphTable,
     options: FixedSizeOptions,
     strategy: OverSizeStrategy,
-    num_protected_nodes: dict[str | None, int] | None = None,
+    num_protected_nodes: dict[StoreKey, int] | None = None,
     generator: torch.Generator | None = None,
 ) -> tuple[GraphTable, Trimmed]:
     """Drops nodes and edges of the graphs of one batch until they fit together.
@@ -176,7 +188,8 @@ def _refuse_foreign_numbers(table: GraphTable) -> None:
 
 def _rows_named(table: GraphTable, position: int) -> list[tuple[Group, Tensor]]:
     """For each side of an attribute that numbers nodes: which nodes, and their rows in the table."""
-    field, values = table.schema.fields[position], table.columns[position]
+    field = table.schema.fields[position]
+    values: Any = table.columns[position]
     if field.level == GRAPH:
         counts = torch.full((table.num_graphs,), field.rows)
     else:
@@ -184,9 +197,8 @@ def _rows_named(table: GraphTable, position: int) -> list[tuple[Group, Tensor]]:
     graph = torch.repeat_interleave(torch.arange(table.num_graphs), counts)
     shape = [1] * values.dim()
     shape[field.dim] = -1
-    if field.store is None:
-        sides = [((NODE, None), values, shape)]
-    else:
+    sides: list[tuple[Group, Any, list[int]]] = [((NODE, None), values, shape)]
+    if field.store is not None:
         sides = [(end, side, [-1]) for end, side in zip(end_points(field.store), values)]
     for group, side, shape in sides:
         if ((side < 0) | (side >= table.counts[group][graph].view(shape))).any():
