@@ -110,13 +110,9 @@ class Layout(NamedTuple):
 def lay_out(
     table: GraphTable, batches: Sequence[Tensor], options: FixedSizeOptions, followed: Sequence[Group]
 ) -> Layout:
-    """Works out rows, padding and offsets of many batches at once.
+    """Works out rows, padding and offsets of many batches at once, each given by the positions of its graphs.
 
-    Args:
-        table: The graphs.
-        batches: For each batch the positions of its real graphs in the table.
-        options: The fixed size.
-        followed: The groups whose rows need to know their graph.
+    The rows of the groups `followed` get to know their graph.
     """
     sizes = torch.tensor([len(batch) for batch in batches])
     graphs = torch.cat(list(batches))
@@ -201,12 +197,8 @@ def _padded(counts: dict[Group, Tensor], sizes: Tensor, options: FixedSizeOption
     """The rows of every graph with padding graphs included, `[M, P]` for each group.
 
     Padding is split evenly over the padding graphs, the first ones taking the remainder. Where there are
-    fewer padding nodes than padding graphs, the last graphs stay empty and carry no edges either.
-
-    Args:
-        counts: The rows of real graphs, `[M, P]` for each group.
-        sizes: The number of real graphs in each batch, `[M]`.
-        options: The fixed size.
+    fewer padding nodes than padding graphs, the last graphs stay empty and carry no edges either. `counts`
+    are the rows of real graphs, `[M, P]` for each group, `sizes` the numbers of real graphs, `[M]`.
     """
     place = torch.arange(options.num_graphs) - sizes.unsqueeze(1)
     num_padding = options.num_graphs - sizes
@@ -272,14 +264,7 @@ def _offsets(field: Field, steps: Tensor, padded: dict[Group, Tensor]) -> Tensor
 
 
 class Collator:
-    """Makes batches of one fixed size from a table of graphs.
-
-    Args:
-        schema: The attributes of the graphs.
-        options: The fixed size.
-        add_pad_masks: Add `nodes_mask`, `edges_mask` and `graphs_mask`.
-        follow_batch: Attributes that get their own `<name>_batch` and `<name>_ptr`.
-    """
+    """Makes batches of one fixed size from a table of graphs; arguments as in `collate_fixed_size`."""
 
     def __init__(
         self,
@@ -313,7 +298,17 @@ class Collator:
             (target.store, target.name, target.filler(column, layout, position))
             for position, (target, column) in enumerate(zip(self._targets, table.columns))
         ]
-        slices, steps = self._slices(layout), self._steps(layout)
+        # What PyG keeps to take a batch apart again: where the entries of each graph begin, [P + 1], and what
+        # was added to the values of each.
+        none = [torch.zeros(self.options.num_graphs, dtype=torch.long)] * len(batches)
+        steps: list[Sequence[Tensor]] = [none] * len(self._targets)
+        for position, step in layout.steps.items():
+            steps[position] = (step if step.dim() == 2 else step.transpose(1, 2).unsqueeze(-1)).unbind(0)
+        begins = {
+            kind: (layout.ptr[kind[0]] * kind[1]).unbind(0)
+            for kind in {(field.group, field.rows): None for field in self.schema.fields}
+        }
+        slices = [begins[field.group, field.rows] for field in self.schema.fields]
         structure = [(*key, values) for key, values in self._structure(layout).items()]
         for at in range(len(batches)):
             batch = copy.copy(self._empty)
@@ -330,23 +325,7 @@ class Collator:
             own["_slice_dict"], own["_inc_dict"] = self._nested(slices, at), self._nested(steps, at)
             yield batch
 
-    def _slices(self, layout: Layout) -> list[Sequence[Tensor]]:
-        """For each field and batch, where the entries of each graph begin, `[P + 1]`."""
-        begins: dict[tuple[Group, int], Sequence[Tensor]] = {}
-        for field in self.schema.fields:
-            if (field.group, field.rows) not in begins:
-                begins[field.group, field.rows] = (layout.ptr[field.group] * field.rows).unbind(0)
-        return [begins[field.group, field.rows] for field in self.schema.fields]
-
-    def _steps(self, layout: Layout) -> list[Sequence[Tensor]]:
-        """For each field and batch, what is added to the values of each graph, as PyG subtracts it again."""
-        none = [torch.zeros(self.options.num_graphs, dtype=torch.long)] * len(layout.num_real[GRAPHS])
-        each: list[Sequence[Tensor]] = [none] * len(self._targets)
-        for position, steps in layout.steps.items():
-            each[position] = (steps if steps.dim() == 2 else steps.transpose(1, 2).unsqueeze(-1)).unbind(0)
-        return each
-
-    def _nested(self, each: list[Sequence[Tensor]], batch: int) -> dict[Any, Any]:
+    def _nested(self, each: Sequence[Sequence[Tensor]], batch: int) -> dict[Any, Any]:
         """The values of one batch as PyG keeps them, by store and field, the global store at the top."""
         nested: dict[Any, Any] = {}
         for target, values in zip(self._targets, each):
@@ -423,9 +402,9 @@ class _Target:
         pad_value = 0 if moves_with_nodes(schema, field) else options.pad_value(field)
         self._pad_object = options.pad_graph_defaults.get(field.name)
         # NumPy knows no bfloat16, but can copy its bits.
-        self._bits: Any = torch.int16 if dtype == torch.bfloat16 else dtype
         self._dtype = self._padding = self._positions = None
         if dtype is not None:
+            self._bits = torch.int16 if dtype == torch.bfloat16 else dtype
             self._padding = torch.zeros((), dtype=dtype).fill_(pad_value).view(self._bits).numpy()
             self._dtype = self._padding.dtype
         if options.pad_positions is not None and field.name == "pos" and field.level == NODE:

@@ -359,36 +359,22 @@ def choose_budgets(
     else:
         average = num_graphs * table.mean(axis=0)
         fixed[-1] = True
-    best = _smallest(table, average, fixed)
-    explanation = _explain(table, best, nodes, edges)
-    return Choice(dict(zip(groups, best[:-1].tolist())), int(best[-1]), explanation)
-
-
-def _smallest(table: np.ndarray, average: np.ndarray, fixed: np.ndarray) -> np.ndarray:
-    """The budgets `[D]` with the smallest padded epoch; the fixed ones have no slack.
-
-    Args:
-        table: The size of each graph, `[G, D]`.
-        average: What as many average graphs as wished take, `[D]`.
-        fixed: Which budgets are given by the wish, `[D]`.
-    """
     rng = np.random.default_rng(0)
     orders = [rng.permutation(len(table))[:_TRIED_ON] for _ in range(_ORDERS)]
     budgets = []
     for slack in _SLACK:
+        # What is wished for has no slack.
         room = np.where(fixed, np.rint(average), np.ceil(average * (1 + slack))).astype(np.int64)
         room = np.maximum(room, table.max(axis=0))
-        num_packs = [assign_packs(table[order], room).max() + 1 for order in orders]
-        budgets.append((sum(num_packs) * (room[:-1] + 1).sum(), tuple(room)))
-    return np.array(min(budgets)[1])
-
-
-def _explain(table: np.ndarray, room: np.ndarray, nodes: np.ndarray, edges: np.ndarray) -> str:
+        packs_needed = sum(assign_packs(table[order], room).max() + 1 for order in orders)
+        budgets.append((packs_needed * (room[:-1] + 1).sum(), tuple(room)))
+    room = np.array(min(budgets)[1])
     num_packs = assign_packs(table, room).max() + 1
     real = [table[:, kind].sum() / (num_packs * (room + 1)[kind].sum()) for kind in (nodes, edges)]
-    return (
+    explanation = (
         f"{len(table)} graphs of {table[:, nodes].sum() / len(table):.1f} nodes and "
         f"{table[:, edges].sum() / len(table):.1f} edges on average, about {len(table) / num_packs:.1f} to a "
         f"batch, take {num_packs} batches (no plan takes fewer than {fewest_packs(table, room)}), in which "
         f"{real[0]:.1%} of nodes and {real[1]:.1%} of edges are real"
     )
+    return Choice(dict(zip(groups, room[:-1].tolist())), int(room[-1]), explanation)
