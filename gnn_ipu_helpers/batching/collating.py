@@ -21,7 +21,6 @@ from .graphs import (
     GRAPH,
     GRAPHS,
     NODE,
-    Column,
     Field,
     GraphTable,
     Group,
@@ -111,13 +110,9 @@ class Layout(NamedTuple):
 def lay_out(
     table: GraphTable, batches: Sequence[Tensor], options: FixedSizeOptions, followed: Sequence[Group]
 ) -> Layout:
-    """Works out rows, padding and offsets of many batches at once.
+    """Works out rows, padding and offsets of many batches at once, each given by the positions of its graphs.
 
-    Args:
-        table: The graphs.
-        batches: For each batch the positions of its real graphs in the table.
-        options: The fixed size.
-        followed: The groups whose rows need to know their graph.
+    The rows of the groups `followed` get to know their graph.
     """
     sizes = torch.tensor([len(batch) for batch in batches])
     graphs = torch.cat(list(batches))
@@ -202,12 +197,8 @@ def _padded(counts: dict[Group, Tensor], sizes: Tensor, options: FixedSizeOption
     """The rows of every graph with padding graphs included, `[M, P]` for each group.
 
     Padding is split evenly over the padding graphs, the first ones taking the remainder. Where there are
-    fewer padding nodes than padding graphs, the last graphs stay empty and carry no edges either.
-
-    Args:
-        counts: The rows of real graphs, `[M, P]` for each group.
-        sizes: The number of real graphs in each batch, `[M]`.
-        options: The fixed size.
+    fewer padding nodes than padding graphs, the last graphs stay empty and carry no edges either. `counts`
+    are the rows of real graphs, `[M, P]` for each group, `sizes` the numbers of real graphs, `[M]`.
     """
     place = torch.arange(options.num_graphs) - sizes.unsqueeze(1)
     num_padding = options.num_graphs - sizes
@@ -273,14 +264,7 @@ def _offsets(field: Field, steps: Tensor, padded: dict[Group, Tensor]) -> Tensor
 
 
 class Collator:
-    """Makes batches of one fixed size from a table of graphs.
-
-    Args:
-        schema: The attributes of the graphs.
-        options: The fixed size.
-        add_pad_masks: Add `nodes_mask`, `edges_mask` and `graphs_mask`.
-        follow_batch: Attributes that get their own `<name>_batch` and `<name>_ptr`.
-    """
+    """Makes batches of one fixed size from a table of graphs; arguments as in `collate_fixed_size`."""
 
     def __init__(
         self,
@@ -293,13 +277,12 @@ class Collator:
         self.options = options
         self._add_pad_masks = add_pad_masks
         self._follow_batch = set(follow_batch or ())
-        self._check_names()
+        self._empty = self._make_empty()
         self._targets = [_Target(field, schema, options) for field in self.schema.fields]
         followed = {field.group for field in self.schema.fields if field.name in self._follow_batch}
         self._followed = [
             group for group in [*schema.groups, GRAPHS] if group[0] == NODE or group in followed
         ]
-        self._empty = self._make_empty()
 
     def collate(self, table: GraphTable, graphs: Tensor) -> Batch:
         """One batch of the graphs at these positions of a table."""
@@ -315,7 +298,17 @@ class Collator:
             (target.store, target.name, target.filler(column, layout, position))
             for position, (target, column) in enumerate(zip(self._targets, table.columns))
         ]
-        slices, steps = self._slices(layout), self._steps(layout)
+        # What PyG keeps to take a batch apart again: where the entries of each graph begin, [P + 1], and what
+        # was added to the values of each.
+        none = [torch.zeros(self.options.num_graphs, dtype=torch.long)] * len(batches)
+        steps: list[Sequence[Tensor]] = [none] * len(self._targets)
+        for position, step in layout.steps.items():
+            steps[position] = (step if step.dim() == 2 else step.transpose(1, 2).unsqueeze(-1)).unbind(0)
+        begins = {
+            kind: (layout.ptr[kind[0]] * kind[1]).unbind(0)
+            for kind in {(field.group, field.rows): None for field in self.schema.fields}
+        }
+        slices = [begins[field.group, field.rows] for field in self.schema.fields]
         structure = [(*key, values) for key, values in self._structure(layout).items()]
         for at in range(len(batches)):
             batch = copy.copy(self._empty)
@@ -332,23 +325,7 @@ class Collator:
             own["_slice_dict"], own["_inc_dict"] = self._nested(slices, at), self._nested(steps, at)
             yield batch
 
-    def _slices(self, layout: Layout) -> list[Sequence[Tensor]]:
-        """For each field and batch, where the entries of each graph begin, `[P + 1]`."""
-        begins: dict[tuple[Group, int], Sequence[Tensor]] = {}
-        for field in self.schema.fields:
-            if (field.group, field.rows) not in begins:
-                begins[field.group, field.rows] = (layout.ptr[field.group] * field.rows).unbind(0)
-        return [begins[field.group, field.rows] for field in self.schema.fields]
-
-    def _steps(self, layout: Layout) -> list[Sequence[Tensor]]:
-        """For each field and batch, what is added to the values of each graph, as PyG subtracts it again."""
-        none = [torch.zeros(self.options.num_graphs, dtype=torch.long)] * len(layout.num_real[GRAPHS])
-        each = [none] * len(self._targets)
-        for position, steps in layout.steps.items():
-            each[position] = (steps if steps.dim() == 2 else steps.transpose(1, 2).unsqueeze(-1)).unbind(0)
-        return each
-
-    def _nested(self, each: list[Sequence[Tensor]], batch: int) -> dict[Any, Any]:
+    def _nested(self, each: Sequence[Sequence[Tensor]], batch: int) -> dict[Any, Any]:
         """The values of one batch as PyG keeps them, by store and field, the global store at the top."""
         nested: dict[Any, Any] = {}
         for target, values in zip(self._targets, each):
@@ -374,8 +351,9 @@ class Collator:
                 values[field.store, f"{field.name}_ptr"] = layout.ptr[field.group].numpy() * field.rows
         return values
 
-    def _made_names(self) -> dict[StoreKey, list[str]]:
-        """The attributes of each store that a batch has and the graphs do not."""
+    def _make_empty(self) -> Batch:
+        """A batch with all its attributes, in their final order, but without values."""
+        # First the attributes that a batch has and the graphs do not.
         names: dict[StoreKey, list[str]] = {None: []}
         for field in self.schema.fields:
             if field.name in self._follow_batch:
@@ -384,29 +362,21 @@ class Collator:
             own = names.setdefault(key, [])
             own += ["batch", "ptr"] if level == NODE else []
             own += [MASKS[level]] if self._add_pad_masks else []
-        return names
-
-    def _check_names(self) -> None:
-        """Raises if the graphs carry an attribute that a batch would overwrite."""
-        made = self._made_names()
         for field in self.schema.fields:
-            if field.name in made.get(field.store, ()) and field.name != "batch":
+            if field.name in names.get(field.store, ()) and field.name != "batch":
                 masks = " Make the loader with add_pad_masks=False," if field.name in MASKS.values() else ""
                 raise ValueError(
                     f"The graphs carry an attribute '{field.name}', which is the name of one that every "
                     f"batch gets.{masks} Rename it, or leave it out with exclude_keys=['{field.name}']."
                 )
 
-    def _make_empty(self) -> Batch:
-        """A batch with all its attributes, in their final order, but without values."""
         batch = Batch(_base_cls=self.schema.data_class)
         budgets = {group: self.options.budget(group) for group in self.schema.groups}
-        names = self._made_names()
         for field in reversed(self.schema.fields):
             names.setdefault(field.store, []).insert(0, field.name)
         for key in [None, *self.schema.node_types, *self.schema.edge_types]:
             store = batch.stores[0] if key is None else batch[key]
-            for name in names[key] if self.schema.is_hetero else sorted(names[key], key=_order):
+            for name in names[key] if self.schema.is_hetero else sorted(names[key], key=_pygs_order):
                 store[name] = ()
         for key in self.schema.stating_num_nodes:
             (batch.stores[0] if key is None else batch[key])["num_nodes"] = budgets[NODE, key]
@@ -416,7 +386,7 @@ class Collator:
         return batch
 
 
-def _order(name: str) -> tuple[int, str]:
+def _pygs_order(name: str) -> tuple[int, str]:
     return (_FIRST_KEYS.index(name) if name in _FIRST_KEYS else len(_FIRST_KEYS)), name
 
 
@@ -425,23 +395,22 @@ class _Target:
 
     def __init__(self, field: Field, schema: Schema, options: FixedSizeOptions) -> None:
         self.store, self.name = field.store, field.name
-        self._field = field
+        self._field, dtype = field, field.dtype
         self._length = options.budget(field.group) * field.rows
         self._shape = field.padded_shape(self._length)
         # Numbers of nodes are padded with the first node of the padding graph.
         pad_value = 0 if moves_with_nodes(schema, field) else options.pad_value(field)
         self._pad_object = options.pad_graph_defaults.get(field.name)
         # NumPy knows no bfloat16, but can copy its bits.
-        self._bits = torch.int16 if field.dtype == torch.bfloat16 else field.dtype
-        self._dtype = None if field.dtype is None else torch.empty(0, dtype=self._bits).numpy().dtype
-        self._padding = None
-        if field.dtype is not None:
-            self._padding = torch.zeros((), dtype=field.dtype).fill_(pad_value).view(self._bits).numpy()
-        self._positions = None
+        self._dtype = self._padding = self._positions = None
+        if dtype is not None:
+            self._bits = torch.int16 if dtype == torch.bfloat16 else dtype
+            self._padding = torch.zeros((), dtype=dtype).fill_(pad_value).view(self._bits).numpy()
+            self._dtype = self._padding.dtype
         if options.pad_positions is not None and field.name == "pos" and field.level == NODE:
-            self._positions = self._on_a_line(schema, options)
+            self._positions = self._on_a_line(schema, options, options.pad_positions)
 
-    def _on_a_line(self, schema: Schema, options: FixedSizeOptions) -> np.ndarray:
+    def _on_a_line(self, schema: Schema, options: FixedSizeOptions, distance: float) -> np.ndarray:
         """Positions of all nodes of a type if they were padding, apart from one another and other types."""
         if not self._field.dtype.is_floating_point or len(self._shape) != 2:
             raise ValueError(
@@ -452,10 +421,10 @@ class _Target:
         before = schema.node_types[: schema.node_types.index(self.store)]
         first = sum(options.budget((NODE, key)) for key in before)
         positions = torch.full(self._shape, options.node_pad_value, dtype=self._field.dtype)
-        positions[:, 0] = options.pad_positions * torch.arange(first, first + self._length)
+        positions[:, 0] = distance * torch.arange(first, first + self._length)
         return positions.view(self._bits).numpy()
 
-    def filler(self, column: Column, layout: Layout, position: int) -> Callable[[int], Any]:
+    def filler(self, column: Any, layout: Layout, position: int) -> Callable[[int], Any]:
         """What gives the values in each batch: the real ones and then padding, in memory of their own."""
         field, dim, shape, dtype = self._field, self._field.dim, self._shape, self._dtype
         rows = graph_rows(field, layout.rows[field.group])
@@ -470,7 +439,7 @@ class _Target:
             column, rows = column.column, column.rows[rows]
         # NumPy's gathers of short rows are twice as fast as torch's. Every row is there, so that clipping
         # changes nothing; it saves a buffer.
-        source, rows = column.view(self._bits).numpy(), rows.numpy()
+        source, places = column.view(self._bits).numpy(), rows.numpy()
         is_plain, constant, positions = self._bits == field.dtype, self._padding, self._positions
         before = (slice(None),) * dim
         offsets = layout.offsets[position].numpy() if position in layout.offsets else None
@@ -484,15 +453,15 @@ class _Target:
             if offsets is not None:
                 filled[...] = offsets[at]
                 real = filled[(*before, slice(number))]
-                real += source.take(rows[first:last], dim, None, "clip")
+                real += source.take(places[first:last], dim, None, "clip")
             elif dim == 0:
-                source.take(rows[first:last], 0, filled[:number], "clip")
+                source.take(places[first:last], 0, filled[:number], "clip")
                 filled[number:] = constant if positions is None else positions[number:]
             else:
-                filled[(*before, slice(number))] = source.take(rows[first:last], dim, None, "clip")
+                filled[(*before, slice(number))] = source.take(places[first:last], dim, None, "clip")
                 filled[(*before, slice(number, None))] = constant
             values = torch.from_numpy(filled)
-            return values if is_plain else values.view(field.dtype)
+            return values if is_plain else values.view(torch.bfloat16)
 
         return fill
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .collating import MASKS
-from .graphs import EDGE, GRAPH, GRAPHS, NODE, Group, kind_of
+from .graphs import EDGE, GRAPHS, Group, kind_of
 from .options import FixedSizeStrategy
 from .packing import fewest_packs
 
@@ -58,8 +58,12 @@ def efficiency(loader: Any) -> Efficiency:
     real: dict[Group, int] = {}
     total: dict[Group, int] = {}
     budgets: dict[Group, int] = {}
+    if not hasattr(loader, "__iter__"):
+        raise TypeError(
+            f"'efficiency' goes through a loader of fixed-size batches (got {type(loader).__name__})."
+        )
     for batch in loader:
-        for store in batch.stores:
+        for store in getattr(batch, "stores", ()):
             for level, name in MASKS.items():
                 if name in store:
                     group, mask = (level, store._key), store[name]
@@ -71,10 +75,10 @@ def efficiency(loader: Any) -> Efficiency:
             "The batches carry no padding masks, without which real and padding cannot be told apart. Make "
             "the loader with add_pad_masks=True."
         )
-    shares = []
-    for level in (NODE, EDGE, GRAPH):
+    shares = {}
+    for level in MASKS:
         number, of = (sum(n for group, n in counts.items() if group[0] == level) for counts in (real, total))
-        shares.append(number / of if of else 1.0)
+        shares[f"{level}s"] = number / of if of else 1.0
     packs = getattr(loader, "fixed_size_strategy", FixedSizeStrategy.PadToMax) != FixedSizeStrategy.PadToMax
     # If every graph of the loader's came whole, their own sizes say more than the sum of them.
     known = getattr(loader.dataset, "counts", None) if hasattr(loader, "dataset") else None
@@ -85,4 +89,9 @@ def efficiency(loader: Any) -> Efficiency:
         if known is not None and group in known and int(known[group].sum()) == real[group]:
             sizes = known[group].numpy()
         fewest[kind_of(group)] = fewest_packs(sizes[:, None], np.array([room]))
-    return Efficiency(*shares, total[GRAPHS] // budgets[GRAPHS], max(fewest.values()), fewest)
+    return Efficiency(
+        **shares,
+        batches=total[GRAPHS] // budgets[GRAPHS],
+        fewest=max(fewest.values()),
+        fewest_by_budget=fewest,
+    )

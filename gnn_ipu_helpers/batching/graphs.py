@@ -58,7 +58,7 @@ class Field(NamedTuple):
 class Schema(NamedTuple):
     """The attributes of a dataset's graphs, in the order in which the graphs hold them."""
 
-    data_class: type  # of the graphs
+    data_class: Any  # of the graphs
     node_types: tuple[StoreKey, ...]  # keys of the stores that hold nodes
     edge_types: tuple[StoreKey, ...]  # keys of the stores that hold edges
     fields: tuple[Field, ...]  # the attributes
@@ -183,29 +183,9 @@ class SchemaBuilder:
             )
         self._num_seen += 1
         counts = counts_of(sample)
-        for level, key in counts:
-            self._types[level].setdefault(key)
-        for store in sample.stores:
-            if "num_nodes" in store:
-                self._stating.setdefault(store._key)
-            for name, value in store.items():
-                self._add_attribute(sample, store, name, value, counts)
+        lengths = {(store._key, name): None for store in sample.stores for name, _ in store.items()}
+        self._note(sample, lengths, counts)
         return counts
-
-    def _add_attribute(
-        self, sample: Data, store: BaseStorage, name: str, value: Any, counts: dict[Group, int]
-    ) -> None:
-        if name in self._excluded:
-            return
-        key, value = store._key, _as_tensor(value)
-        dim = _cat_dim(sample, name, value, store) if isinstance(value, Tensor) else None
-        seen = self._seen.get((key, name))
-        if seen is None:
-            seen = self._seen[key, name] = _Seen(key, name, value, dim)
-            _check_attribute(sample, name, value)
-        length = 1 if dim is None else value.size(dim)
-        fits = {level for level in (NODE, EDGE) if dim is not None and counts.get((level, key)) == length}
-        seen.note(length, length, fits)
 
     def add_all(
         self, data: Data, lengths: dict[tuple[StoreKey, str], Tensor], counts: dict[Group, Tensor]
@@ -218,20 +198,32 @@ class SchemaBuilder:
             counts: How many nodes and edges of each type each graph has, `[G]`.
         """
         self._data_class = type(data)
+        self._note(data, lengths, counts)
+
+    def _note(self, data: Data, lengths: dict[Any, Any], counts: dict[Group, Any]) -> None:
+        """Notes the types and attributes of a graph, whose own lengths are None, or of many."""
         for level, key in counts:
             self._types[level].setdefault(key)
         stores = {store._key: store for store in data.stores}
+        self._stating.update({key: None for key, store in stores.items() if "num_nodes" in store})
         for (key, name), length in lengths.items():
             if name in self._excluded:
                 continue
             value = _as_tensor(stores[key][name])
-            _check_attribute(data, name, value)
             dim = _cat_dim(data, name, value, stores[key]) if isinstance(value, Tensor) else None
+            if (key, name) not in self._seen:
+                _check_attribute(data, name, value)
+                self._seen[key, name] = _Seen(key, name, value, dim)
             own = {level: counts[level, key] for level in (NODE, EDGE) if (level, key) in counts}
-            fits = {level for level, count in own.items() if dim is not None and torch.equal(length, count)}
-            seen = self._seen[key, name] = _Seen(key, name, value, dim)
-            seen.note(int(length.min()), int(length.max()), fits)
-        self._stating.update({key: None for key, store in stores.items() if "num_nodes" in store})
+            if length is None:
+                length = 1 if dim is None else value.size(dim)
+                fits = {level for level, count in own.items() if count == length}
+                bounds = {length}
+            else:
+                fits = {level for level, count in own.items() if torch.equal(length, count)}
+                bounds = {int(length.min()), int(length.max())}
+            self._seen[key, name].lengths |= bounds
+            self._seen[key, name].fits &= fits if dim is not None else set()
 
     def build(self) -> Schema:
         """The schema of all graphs seen so far."""
@@ -248,6 +240,12 @@ def _check_attribute(sample: Data, name: str, value: Any) -> None:
     """Raises if no batch can hold the attribute as it is meant."""
     if not isinstance(value, Tensor):
         return
+    if value.device.type != "cpu":
+        raise ValueError(
+            f"The attribute '{name}' lies on the device '{value.device}', but batches are made on the CPU. "
+            "Store it there (a tensor on 'meta' has no values to make a batch of), or leave it out with "
+            f"exclude_keys=['{name}']."
+        )
     if value.requires_grad:
         raise ValueError(
             f"The attribute '{name}' requires a gradient, which no batch of a loader passes on. Store "
@@ -291,13 +289,9 @@ class _Seen:
         self.is_tensor = isinstance(value, Tensor)
         self.shape = tuple(value.shape) if self.is_tensor else ()
         self.dtype = value.dtype if self.is_tensor else None
+        # How many entries graphs have of it, and whether that is their number of nodes or edges.
         self.lengths: set[int] = set()
         self.fits = {NODE, EDGE}
-
-    def note(self, shortest: int, longest: int, fits: set[str]) -> None:
-        """Notes how many entries graphs have of it, and whether that is their number of nodes or edges."""
-        self.lengths |= {shortest, longest}
-        self.fits &= fits
 
     def field(self, one_graph: bool) -> Field:
         if not self.is_tensor:
@@ -424,7 +418,15 @@ class GraphTable(NamedTuple):
             ids: What to call the graphs in messages (default: their positions), `[G]`.
         """
         ids = torch.arange(len(samples)) if ids is None else ids
-        _check_types(samples, schema, ids)
+        known = {None, *schema.node_types, *schema.edge_types}
+        for sample, name in zip(samples, ids.tolist() if schema.is_hetero else ()):
+            for store in sample.stores:
+                if store._key not in known:
+                    raise ValueError(
+                        f"Graph {name} has the type {store._key!r}, which none of the graphs looked at "
+                        "before had: every batch holds the same types. Put a graph that has it to the front "
+                        "of the dataset."
+                    )
         sizes = [counts_of(sample) for sample in samples]
         counts = {group: torch.tensor([size.get(group, 0) for size in sizes]) for group in schema.groups}
         starts = {group: count.cumsum(0) - count for group, count in counts.items()}
@@ -452,17 +454,6 @@ def graph_rows(field: Field, places: Tensor) -> Tensor:
 
 
 # -- graphs read one by one ----------------------------------------------------------------------------------
-
-
-def _check_types(samples: Sequence[Data], schema: Schema, ids: Tensor) -> None:
-    known = {None, *schema.node_types, *schema.edge_types}
-    for sample, name in zip(samples, ids.tolist() if schema.is_hetero else ()):
-        unknown = [store._key for store in sample.stores if store._key not in known]
-        if unknown:
-            raise ValueError(
-                f"Graph {name} has the type {unknown[0]!r}, which none of the graphs looked at before had: "
-                "every batch holds the same types. Put a graph that has it to the front of the dataset."
-            )
 
 
 def _store(sample: Data, key: StoreKey) -> BaseStorage | None:
@@ -494,7 +485,7 @@ def _part(field: Field, sample: Data, store: BaseStorage, name: int, length: int
             f"The attribute '{field.name}' should have dtype {field.dtype} in every graph (got {got} in "
             f"graph {name}). Convert it in a transform."
         )
-    if value.requires_grad:
+    if value.requires_grad or value.device.type != "cpu":
         _check_attribute(sample, field.name, value)
     if tuple(value.shape) != field.padded_shape(length):
         raise ValueError(
@@ -520,7 +511,7 @@ def moves_with_nodes(schema: Schema, field: Field) -> bool:
     return field.dtype is not None and of_edges and _names_nodes(schema.is_hetero, field.name)
 
 
-def _has_pygs_steps(data_class: type) -> bool:
+def _has_pygs_steps(data_class: Any) -> bool:
     return data_class.__inc__ in (Data.__inc__, HeteroData.__inc__)
 
 
@@ -533,7 +524,14 @@ def _shifts_of(schema: Schema, samples: Sequence[Data], counts: dict[Group, Tens
             if moves_with_nodes(schema, field):
                 shifts[position] = None
             continue
-        steps = _steps(field, samples)
+        # What each graph adds to the values of later graphs, as its class says: [G, 1] or [G, R].
+        each = []
+        for sample in samples:
+            store = _store(sample, field.store)
+            step = 0 if store is None else sample.__inc__(field.name, _as_tensor(store[field.name]), store)
+            each.append(torch.as_tensor(step).reshape(-1))
+        width = max(step.numel() for step in each)
+        steps = torch.stack([step.expand(width) for step in each])
         if isinstance(field.store, tuple):
             by_nodes = torch.stack([counts[group] for group in end_points(field.store)], dim=1)
         else:
@@ -543,17 +541,6 @@ def _shifts_of(schema: Schema, samples: Sequence[Data], counts: dict[Group, Tens
         elif steps.any():
             shifts[position] = steps
     return shifts
-
-
-def _steps(field: Field, samples: Sequence[Data]) -> Tensor:
-    """What each graph adds to the values of later graphs, as its class says: `[G, 1]` or `[G, R]`."""
-    steps = []
-    for sample in samples:
-        store = _store(sample, field.store)
-        step = 0 if store is None else sample.__inc__(field.name, _as_tensor(store[field.name]), store)
-        steps.append(torch.as_tensor(step).reshape(-1))
-    width = max(step.numel() for step in steps)
-    return torch.stack([step.expand(width) for step in steps])
 
 
 # -- graphs that already lie end to end ----------------------------------------------------------------------
@@ -573,6 +560,7 @@ def table_of_dataset(dataset: Any, exclude_keys: Iterable[str] = ()) -> GraphTab
     if found is None or len(found[1]) == 0:
         return None
     source, places = found
+    each = torch.ones_like(places)
     data, slices = source._data, source.slices
     if not _has_pygs_steps(type(data)):
         return None
@@ -581,14 +569,29 @@ def table_of_dataset(dataset: Any, exclude_keys: Iterable[str] = ()) -> GraphTab
         return None
     starts = {group: (count.cumsum(0) - count)[places] for group, count in counts.items()}
     counts = {group: count[places] for group, count in counts.items()}
-    builder = SchemaBuilder(exclude_keys)
-    builder.add_all(data, _lengths(data, slices, places), counts)
-    schema = builder.build()
-    if not _is_regular(schema, slices, places, starts):
-        return None
     stores = {store._key: store for store in data.stores}
+    # How many entries the graphs have of every attribute, in the order in which PyG gives them out.
+    bounds = {
+        (key, name): own
+        for key, store in stores.items()
+        for name, own in (slices if key is None else slices.get(key, {})).items()
+        if name in store
+    }
+    is_plain = {at: isinstance(own, Tensor) and own.dim() == 1 for at, own in bounds.items()}
+    lengths = {at: own.diff()[places] if is_plain[at] else each for at, own in bounds.items()}
+    builder = SchemaBuilder(exclude_keys)
+    builder.add_all(data, lengths, counts)
+    schema = builder.build()
+    for field in schema.fields:
+        # Every attribute of a graph has to start where the graph's nodes, edges or number say.
+        own = bounds[field.store, field.name]
+        expected = places * field.rows if field.level == GRAPH else starts[field.group]
+        if not isinstance(own, Tensor) or not torch.equal(own[places], expected):
+            return None
     columns = [stores[field.store][field.name] for field in schema.fields]
-    shifts = {i: None for i, field in enumerate(schema.fields) if moves_with_nodes(schema, field)}
+    shifts: dict[int, Shift] = {
+        i: None for i, field in enumerate(schema.fields) if moves_with_nodes(schema, field)
+    }
     return GraphTable(schema, columns, counts, starts, places, torch.arange(len(places)), shifts)
 
 
@@ -619,29 +622,6 @@ def _counts_in_memory(data: Data, slices: dict[Any, Any]) -> dict[Group, Tensor]
                 return None
             counts[level, key] = own[telling[0]].diff()
     return counts
-
-
-def _lengths(data: Data, slices: dict[Any, Any], places: Tensor) -> dict[tuple[StoreKey, str], Tensor]:
-    """How many entries the graphs have of every attribute, in the order in which PyG gives them out."""
-    lengths = {}
-    for store in data.stores:
-        own = slices if store._key is None else slices.get(store._key, {})
-        for name in own:
-            if name in store:
-                bounds = own[name]
-                is_plain = isinstance(bounds, Tensor) and bounds.dim() == 1
-                lengths[store._key, name] = bounds.diff()[places] if is_plain else torch.ones_like(places)
-    return lengths
-
-
-def _is_regular(schema: Schema, slices: dict[Any, Any], places: Tensor, starts: dict[Group, Tensor]) -> bool:
-    """Whether every attribute of a graph starts where the graph's nodes, edges or number say."""
-    for field in schema.fields:
-        bounds = slices[field.name] if field.store is None else slices[field.store][field.name]
-        expected = places * field.rows if field.level == GRAPH else starts[field.group]
-        if not isinstance(bounds, Tensor) or not torch.equal(bounds[places], expected):
-            return False
-    return True
 
 
 # -- reading a dataset ---------------------------------------------------------------------------------------

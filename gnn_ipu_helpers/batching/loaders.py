@@ -93,11 +93,7 @@ class PlannedLoader(poptorch.DataLoader):
         graphs_per_batch: Graphs in a mini-batch, unless a loader plans otherwise.
         any_order: Whether the number of batches is the same for any order, so that no order has to be drawn
             to tell it.
-        shuffle: A new order every epoch.
-        drop_last: Leave out an incomplete combined batch.
-        sampler: Gives the order of the graphs instead.
         batch_sampler: Gives the graphs of each mini-batch, instead of a plan.
-        options: A `poptorch.Options`: how many mini-batches make up a combined batch.
         generator: Source of random numbers instead of torch's global one.
         kwargs: For `poptorch.DataLoader`.
     """
@@ -122,6 +118,7 @@ class PlannedLoader(poptorch.DataLoader):
     ) -> None:
         self._check_arguments(shuffle, sampler, batch_sampler, kwargs)
         whole_number("batch_size", graphs_per_batch, least=1)
+        whole_number("num_workers", num_workers, least=0)
         options = poptorch.Options() if options is None else options
         if not isinstance(options, poptorch.Options):
             raise TypeError(f"options should be a poptorch.Options (got {type(options).__name__}).")
@@ -130,26 +127,25 @@ class PlannedLoader(poptorch.DataLoader):
                 f"generator should be a torch.Generator (got {type(generator).__name__}), such as "
                 f"torch.Generator().manual_seed({generator!r})."
             )
+        if options.Distributed.numProcesses > 1 and shuffle and generator is None:
+            seed = getattr(options, "random_seed", None)
+            if seed is None:
+                raise ValueError(
+                    "Shuffling over several processes needs the same order in each of them: call "
+                    "options.randomSeed(seed) with the same seed everywhere, or pass "
+                    "generator=torch.Generator().manual_seed(seed)."
+                )
+            generator = torch.Generator().manual_seed(seed)
         # PopTorch's loader keeps them only if it puts batches together itself.
         self._options = options
+        self.trimmed = Trimmed()
         self._source, self._generator = source, generator
-        processes = (options.Distributed.processId, options.Distributed.numProcesses)
-        if processes[1] > 1 and shuffle and generator is None:
-            self._generator = _shared_generator(options)
         self._graphs_per_batch, self._drop_last = graphs_per_batch, drop_last
         self._shuffle, self._given_order, self._given_batches = shuffle, sampler, batch_sampler
         same_sizes = None
         if any_order and batch_sampler is None and (sampler is None or hasattr(sampler, "__len__")):
             same_sizes = self._make_plan(torch.arange(len(source if sampler is None else sampler)))
-        self._epochs = _Epochs(
-            self._draw_plan,
-            same_sizes,
-            source,
-            num_mini_batches(options),
-            drop_last,
-            processes,
-            options.replication_factor,
-        )
+        self._epochs = _Epochs(self._draw_plan, same_sizes, source, options, drop_last)
         # Without workers and the like, torch's own iterator would only add to the time that a batch takes.
         self._is_simple = num_workers == 0 and not any(kwargs.get(name) for name in ("pin_memory", "mode"))
         super().__init__(
@@ -202,7 +198,13 @@ class PlannedLoader(poptorch.DataLoader):
             return self._check_batches(Plan(torch.cat(batches), [len(batch) for batch in batches]))
         if self._given_order is not None:
             return self._make_plan(_positions(list(self._given_order), num_graphs, "sampler"))
-        return self._make_plan(_drawn_order(num_graphs, self._shuffle, self._generator))
+        if not self._shuffle:
+            return self._make_plan(torch.arange(num_graphs))
+        # As torch's RandomSampler draws it.
+        generator = self._generator
+        if generator is None:
+            generator = torch.Generator().manual_seed(int(torch.empty((), dtype=torch.int64).random_()))
+        return self._make_plan(torch.randperm(num_graphs, generator=generator))
 
     def _make_plan(self, order: Tensor) -> Plan:
         """The mini-batches of an epoch for the graphs in a given order."""
@@ -218,16 +220,14 @@ class PlannedLoader(poptorch.DataLoader):
         seed = torch.empty((), dtype=torch.int64).random_(generator=self._generator)
         self.generator.manual_seed(int(seed))
         run = self._epochs.begin()
-        if self._is_simple:
-            return self._made_here(iter(self._epochs), run)
-        return self._made_elsewhere(super().__iter__(), run)
+        return self._batches(iter(self._epochs) if self._is_simple else super().__iter__(), run)
 
-    def _made_elsewhere(self, batches: Iterator[Any], run: _Run) -> Iterator[Any]:
-        """The batches of workers, which may have taken all items before the first batch is asked for."""
-        yield from batches
-
-    def _made_here(self, items: Iterator[list[Any]], run: _Run) -> Iterator[Any]:
-        """The batches of an epoch, made some at a time."""
+    def _batches(self, items: Iterator[Any], run: _Run) -> Iterator[Any]:
+        """The batches of an epoch, which runs meanwhile: those of workers, or made here some at a time."""
+        if not self._is_simple:
+            # Workers may have taken all items before the first batch is asked for.
+            yield from items
+            return
         at_once = max(self._source.at_once // self._epochs.num_mini_batches, 1)
         while True:
             chunk = [item for _, item in zip(range(at_once), items)]
@@ -257,26 +257,6 @@ class PlannedLoader(poptorch.DataLoader):
 
 def _as_it_is(batch: Any) -> Any:
     return batch
-
-
-def _shared_generator(options: Any) -> torch.Generator:
-    seed = getattr(options, "random_seed", None)
-    if seed is None:
-        raise ValueError(
-            "Shuffling over several processes needs the same order in each of them: call "
-            "options.randomSeed(seed) with the same seed everywhere, or pass "
-            "generator=torch.Generator().manual_seed(seed)."
-        )
-    return torch.Generator().manual_seed(seed)
-
-
-def _drawn_order(num_graphs: int, shuffle: bool, generator: torch.Generator | None) -> Tensor:
-    """The positions of all graphs, `[G]`: as they are, or drawn as torch's `RandomSampler` draws them."""
-    if not shuffle:
-        return torch.arange(num_graphs)
-    if generator is None:
-        generator = torch.Generator().manual_seed(int(torch.empty((), dtype=torch.int64).random_()))
-    return torch.randperm(num_graphs, generator=generator)
 
 
 def _positions(given: Any, num_graphs: int, argument: str) -> Tensor:
@@ -320,31 +300,31 @@ class _Epochs(Sampler):
         draw_plan: Callable[[], Plan],
         same_sizes: Plan | None,
         source: BatchSource,
-        num_mini_batches: int,
+        options: Any,
         drop_last: bool,
-        processes: tuple[int, int],
-        num_replicas: int,
     ) -> None:
-        self._num_replicas = num_replicas
         self._draw_plan, self._same_sizes, self._source = draw_plan, same_sizes, source
-        self.num_mini_batches, self._drop_last, self._processes = num_mini_batches, drop_last, processes
+        self._options, self._drop_last = options, drop_last
+        self._num_processes = options.Distributed.numProcesses
+        self.num_mini_batches = num_mini_batches(options)
         self.last: Plan | None = None
         self._upcoming: Plan | None = None
         self._begun: _Run | None = None
-        self._running: Callable[[], _Run | None] | None = None
+        self._running: Callable[[], _Run | None] = _nothing
         self._told: set[str] = set()
 
     def __len__(self) -> int:
         plan = self._current() if self._same_sizes is None else self._combined(self._same_sizes)
-        return len(plan.sizes) // (self.num_mini_batches * self._processes[1])
+        return len(plan.sizes) // (self.num_mini_batches * self._num_processes)
 
     def begin(self) -> _Run:
         """Begins an epoch, which the next iterator goes through; it runs while anybody holds the result."""
-        self._running = None
+        self._running = _nothing
         plan = self.last = self._current()
         self._upcoming = None
-        requests = share(self._source.requests(plan.mini_batches()), *self._processes, self._num_replicas)
-        self._begun = _Run(plan, requests)
+        process, replicas = self._options.Distributed.processId, self._options.replication_factor
+        requests = self._source.requests(plan.mini_batches())
+        self._begun = _Run(plan, share(requests, process, self._num_processes, replicas))
         self._running = weakref.ref(self._begun)
         return self._begun
 
@@ -352,7 +332,7 @@ class _Epochs(Sampler):
         # Where there are workers, torch makes two iterators and uses the second one.
         return self._items(self._begun)
 
-    def _items(self, run: _Run) -> Iterator[list[Any]]:
+    def _items(self, run: _Run | None) -> Iterator[list[Any]]:
         self._begun = None
         step = self.num_mini_batches
         for first in range(0, len(run.requests), step):
@@ -360,27 +340,32 @@ class _Epochs(Sampler):
 
     def _current(self) -> Plan:
         """The plan of the running epoch, or of the next one if none is running."""
-        running = None if self._running is None else self._running()
+        running = self._running()
         if running is not None:
             return running.plan
         if self._upcoming is None:
-            self._upcoming = self._combined(self._draw_plan())
-            self._tell("skipped", self._upcoming.skipped, "do not fit into the fixed size")
-            self._tell(
-                "left out",
-                self._upcoming.left_out,
-                f"are fewer than the {self.num_mini_batches * self._processes[1]} mini-batches of a combined "
-                "batch, none of which may be without a graph",
-            )
+            self._upcoming = plan = self._combined(self._draw_plan())
+            block = self.num_mini_batches * self._num_processes
+            for what, number, why in (
+                ("skipped", plan.skipped, "do not fit into the fixed size"),
+                (
+                    "left out",
+                    plan.left_out,
+                    f"are fewer than the {block} mini-batches of a combined batch, none of which may be "
+                    "without a graph",
+                ),
+            ):
+                if number and what not in self._told:
+                    self._told.add(what)
+                    warnings.warn(f"{number} graphs are {what} in this epoch: they {why}.", stacklevel=2)
         return self._upcoming
 
     def _combined(self, plan: Plan) -> Plan:
-        return combined(plan, self.num_mini_batches, self._drop_last, self._processes[1])
+        return combined(plan, self.num_mini_batches, self._drop_last, self._num_processes)
 
-    def _tell(self, what: str, number: int, why: str) -> None:
-        if number and what not in self._told:
-            self._told.add(what)
-            warnings.warn(f"{number} graphs are {what} in this epoch: they {why}.", stacklevel=2)
+
+def _nothing() -> None:
+    return None
 
 
 # -- batches of one fixed size -------------------------------------------------------------------------------
@@ -440,7 +425,6 @@ class FixedSizeDataLoader(PlannedLoader):
             )
         self.fixed_size_strategy = FixedSizeStrategy(fixed_size_strategy)
         self.over_size_strategy = OverSizeStrategy(over_size_strategy)
-        self.trimmed = Trimmed()
         plans_by_size = (
             self.fixed_size_strategy != FixedSizeStrategy.PadToMax
             or self.over_size_strategy == OverSizeStrategy.Skip

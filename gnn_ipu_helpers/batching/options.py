@@ -6,7 +6,7 @@ import difflib
 import math
 from enum import Enum
 from numbers import Integral, Number, Real
-from typing import Any, Dict, Iterable, Union
+from typing import Any, Dict, Iterable, Sequence, Union
 
 import torch
 from torch import Tensor
@@ -15,6 +15,13 @@ from torch_geometric.typing import EdgeType, NodeType
 
 from .graphs import EDGE, GRAPH, GRAPHS, NODE, Field, Group, counts_of, read_graphs
 from .packing import choose_budgets
+
+# Why a number has to be at least 2 or 3.
+_ONE_OF_EACH = ", one real graph and one padding graph that fills the batch up to its fixed size"
+_REASONS = {
+    2: " (one real and one padding node)",
+    3: " (one real and, with pad_positions, two padding nodes)",
+}
 
 NodeCounts = Union[int, Dict[NodeType, int]]
 EdgeCounts = Union[int, Dict[EdgeType, int]]
@@ -31,13 +38,15 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 class _Choice(Enum):
-    """An enumeration that answers to a wrong value with the names that it has."""
+    """An enumeration that also takes the name of a member, and answers to a wrong one with those it has."""
 
     @classmethod
-    def _missing_(cls, value: object) -> None:
-        names = [member.name for member in cls]
+    def _missing_(cls, value: object) -> _Choice:
+        names, name = list(cls.__members__), str(value).split(".")[-1]
+        if name in names:
+            return cls[name]
         raise ValueError(
-            f"{value!r} is not a valid {cls.__name__}.{nearest(str(value).split('.')[-1], names)} Give one "
+            f"{value!r} is not a valid {cls.__name__}.{nearest(name, names)} Give one "
             f"of {', '.join(f'{cls.__name__}.{name}' for name in names)}."
         )
 
@@ -130,29 +139,28 @@ class FixedSizeOptions:
             raise ValueError(
                 f"pad_positions should be a distance larger than 0, or None (got {pad_positions!r})."
             )
-        self.pad_positions = pad_positions
-        self.num_nodes = _counts("num_nodes", num_nodes, least=1 + self.num_reserved_nodes)
-        if num_edges is None:
-            nodes = self.total_num_nodes
-            num_edges = nodes * (nodes - 1)
-        self.num_edges = _counts("num_edges", num_edges, least=0)
-        self.num_graphs = _num_graphs("num_graphs", num_graphs)
-        self.node_pad_value = 0.0 if node_pad_value is None else node_pad_value
-        self.edge_pad_value = 0.0 if edge_pad_value is None else edge_pad_value
-        self.graph_pad_value = 0.0 if graph_pad_value is None else graph_pad_value
-        self.pad_graph_defaults = {} if pad_graph_defaults is None else pad_graph_defaults
-        if not isinstance(self.pad_graph_defaults, dict):
+        if not isinstance(pad_graph_defaults, (dict, type(None))):
             raise TypeError(
                 "pad_graph_defaults should be a dictionary with a value for each attribute (got "
                 f"{pad_graph_defaults!r})."
             )
+        self.pad_positions = pad_positions
+        self.num_nodes: Any = _counts("num_nodes", num_nodes, least=1 + self.num_reserved_nodes)
+        if num_edges is None:
+            num_edges = self.total_num_nodes * (self.total_num_nodes - 1)
+        self.num_edges: Any = _counts("num_edges", num_edges, least=0)
+        self.num_graphs = whole_number("num_graphs", num_graphs, 2, _ONE_OF_EACH)
+        self.node_pad_value, self.edge_pad_value, self.graph_pad_value = (
+            0.0 if value is None else value for value in (node_pad_value, edge_pad_value, graph_pad_value)
+        )
+        self.pad_graph_defaults = {} if pad_graph_defaults is None else pad_graph_defaults
         self._explanation = ""
 
     def is_hetero(self) -> bool:
         """Whether nodes and edges are given for each type."""
         return isinstance(self.num_nodes, dict) and isinstance(self.num_edges, dict)
 
-    def to_hetero(self, node_types: list[NodeType], edge_types: list[EdgeType]) -> FixedSizeOptions:
+    def to_hetero(self, node_types: Sequence[Any], edge_types: Sequence[Any]) -> FixedSizeOptions:
         """Gives every node and edge type the number that so far was one for all; returns itself."""
         if not isinstance(self.num_nodes, dict):
             self.num_nodes = {node_type: self.num_nodes for node_type in node_types}
@@ -251,16 +259,16 @@ class FixedSizeOptions:
             progress_bar: Show progress while reading graphs one by one (default: from 10,000 on).
             padding: What the padding is made of: `node_pad_value`, `pad_positions` …
         """
-        _num_graphs("batch_size", batch_size)
+        whole_number("batch_size", batch_size, 2, _ONE_OF_EACH)
         sizes = read_graphs(dataset, (), sample_limit, progress_bar).counts
         return cls.from_sizes(sizes, batch_size, **padding)
 
     @classmethod
     def from_sizes(cls, sizes: dict[Group, Tensor], batch_size: int, **padding: Any) -> FixedSizeOptions:
         """The same for graphs whose nodes and edges of each type, `[G]`, are known."""
-        real_graphs = _num_graphs("batch_size", batch_size) - 1
+        real_graphs = whole_number("batch_size", batch_size, 2, _ONE_OF_EACH) - 1
         room = {group: int(counts.max()) * real_graphs for group, counts in sizes.items()}
-        return cls._with_room(room, batch_size - 1, **padding)
+        return cls._with_room(room, real_graphs, **padding)
 
     @classmethod
     def from_loader(cls, loader: Any, sample_limit: int = 1000, **padding: Any) -> FixedSizeOptions:
@@ -335,10 +343,11 @@ class FixedSizeOptions:
         """The same for graphs whose nodes and edges of each type, `[G]`, are known."""
         reserved = 1 if padding.get("pad_positions") is None else 2
         if num_graphs is not None:
-            choice = choose_budgets(sizes, num_graphs=_num_graphs("num_graphs", num_graphs) - 1)
+            wished = whole_number("num_graphs", num_graphs, 2, _ONE_OF_EACH)
+            choice = choose_budgets(sizes, num_graphs=wished - 1)
         else:
-            num_nodes = _count("num_nodes", num_nodes, least=1 + reserved)
-            choice = choose_budgets(sizes, num_nodes=num_nodes - reserved)
+            wished = _counts("num_nodes", num_nodes, least=1 + reserved)
+            choice = choose_budgets(sizes, num_nodes=wished - reserved)
         options = cls._with_room(choice.room, choice.num_graphs, **padding)
         options._explanation = f", chosen for packing: {choice.explanation}"
         return options
@@ -393,32 +402,21 @@ def check_options(options: Any) -> None:
 
 
 def _counts(name: str, value: Any, least: int) -> Any:
+    """A number of nodes or edges, or one for each type, checked; 28.0 counts as whole."""
     if isinstance(value, dict):
-        return {key: _count(f"{name}[{key!r}]", count, least) for key, count in value.items()}
-    return _count(name, value, least)
-
-
-def _count(name: str, value: Any, least: int) -> int:
-    hints = {
-        2: " (one real and one padding node)",
-        3: " (one real and, with pad_positions, two padding nodes)",
-    }
+        return {key: _counts(f"{name}[{key!r}]", count, least) for key, count in value.items()}
     if _is_finite(value) and not isinstance(value, bool) and value == int(value):
         value = int(value)
-    return whole_number(name, value, least, hints.get(least, ""))
+    return whole_number(name, value, least, _REASONS.get(least, ""))
 
 
-def _num_graphs(name: str, value: Any) -> int:
-    one_of_each = ", one real graph and one padding graph that fills the batch up to its fixed size"
-    return whole_number(name, value, 2, one_of_each)
-
-
-def whole_number(name: str, value: Any, least: int, why: str = "") -> int:
+def whole_number(name: str, value: Any, least: int | None = None, why: str = "") -> int:
     """The value of an argument as an `int`; raises unless it is a whole number and large enough."""
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not is_whole or value < least:
-        kind = "" if is_whole else "a whole number of "
-        raise ValueError(f"{name} should be {kind}at least {least}{why} (got {value!r}).")
+    if not is_whole or (least is not None and value < least):
+        kind = "" if is_whole else "a whole number" if least is None else "a whole number of "
+        limit = "" if least is None else f"at least {least}"
+        raise ValueError(f"{name} should be {kind}{limit}{why} (got {value!r}).")
     return int(value)
 
 

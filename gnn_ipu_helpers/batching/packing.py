@@ -13,7 +13,7 @@ a few sorts of packs and not a search for every graph:
 
 from __future__ import annotations
 
-from typing import Iterator, NamedTuple
+from typing import Any, Iterator, NamedTuple
 
 import numpy as np
 from torch import Tensor
@@ -98,8 +98,10 @@ def assign_packs(sizes: np.ndarray, room: np.ndarray, thorough: bool = False) ->
     fewest = fewest_packs(sizes, room)
     few = len(sizes) <= _FEW_GRAPHS
     enough = fewest + 1 if thorough else max(int(fewest * _GOOD_ENOUGH), fewest + 1)
-    best = None
+    best: Any = None
     for attempt, (order, share, num_packs) in enumerate(_attempts(len(sizes), fewest, enough)):
+        if best is not None and num_packs > best.max():
+            continue  # No fewer than there are already.
         packs = np.empty(len(sizes), dtype=np.int64)
         packs[order] = _Packs(sizes[order], room, num_packs).fill(share, enough)
         best = packs if best is None or packs.max() < best.max() else best
@@ -164,7 +166,7 @@ class _Packs:
 
     def _place(self, graphs: np.ndarray, packs: np.ndarray) -> None:
         """Puts each graph into the pack beside it, if it fits; no pack comes twice."""
-        fits = (self._sizes[graphs] <= self._free[packs]).all(axis=1)
+        fits = _all_fit(self._free[packs] - self._sizes[graphs])
         self._pack_of[graphs[fits]] = packs[fits]
         self._free[packs[fits]] -= self._sizes[graphs[fits]]
 
@@ -178,7 +180,7 @@ class _Packs:
         num_dealt = max(int(num_rounds * share), num_rounds - 1 - _MATCHED_ROUNDS)
         rounds = graphs[: num_dealt * num_packs].reshape(num_dealt, num_packs)
         sizes = self._sizes[rounds]
-        fits = (sizes.cumsum(axis=0) <= self._free).all(axis=2)
+        fits = _all_fit(self._free - sizes.cumsum(axis=0))
         packs = np.broadcast_to(np.arange(num_packs), rounds.shape)
         self._pack_of[rounds[fits]] = packs[fits]
         self._free -= (sizes * fits[..., None]).sum(axis=0)
@@ -218,7 +220,7 @@ class _Packs:
         members, slots = self._members()
         # An empty slot holds no graph, of size 0: the last row.
         sizes = np.concatenate([self._sizes, np.zeros((1, self._sizes.shape[1]), dtype=np.int64)])
-        idle = 0
+        worth, idle = sizes @ weight, 0
         for round_ in range(_MOST_ROUNDS):
             if len(left) == 0 or idle == _IDLE_ROUNDS or self._is_little(left, more_packs):
                 return
@@ -235,10 +237,10 @@ class _Packs:
             # What is free in each pack when it gives away this graph, or (in the last place) none.
             given = np.concatenate([members[packs], np.full((len(packs), 1), -1)], axis=1)
             free = self._free[packs][:, None] + sizes[given] - offered[:, None]
-            gain = (offered @ weight)[:, None] - sizes[given] @ weight
+            gain = (offered @ weight)[:, None] - worth[given]
             # Two for one is worth something even if it fills the pack no better.
             gain += 1e-9 * (offers[at, 1:] >= 0)
-            gain[(free < 0).any(axis=2) | (gain < 1e-12)] = 0
+            gain[~_all_fit(free) | (gain < 1e-12)] = 0
             # An empty slot gives nothing away, as the last place does.
             gain[:, :-1][given[:, :-1] < 0] = 0
             choice = gain.argmax(axis=1)
@@ -289,18 +291,26 @@ class _Packs:
             return _numbered_by_first(self._pack_of)
         graphs = graphs[np.argsort(-(self._sizes[graphs] / self._room).max(axis=1), kind="stable")]
         # Most packs are too full for even the smallest of these graphs.
-        open_packs = np.flatnonzero((self._free >= self._sizes[graphs].min(axis=0)).all(axis=1))
+        open_packs = np.flatnonzero(_all_fit(self._free - self._sizes[graphs].min(axis=0)))
         numbers = np.concatenate([open_packs, len(self._free) + np.arange(len(graphs))])
         free = np.concatenate([self._free[open_packs], np.tile(self._room, (len(graphs), 1))])
         num_open = len(open_packs)
         for graph in graphs:
             left = free[:num_open] - self._sizes[graph]
-            fitting = np.flatnonzero((left >= 0).all(axis=1))
+            fitting = np.flatnonzero(_all_fit(left))
             at = fitting[np.argmin(left[fitting] @ (1 / self._room))] if len(fitting) else num_open
             num_open = max(num_open, at + 1)
             self._pack_of[graph] = numbers[at]
             free[at] -= self._sizes[graph]
         return _numbered_by_first(self._pack_of)
+
+
+def _all_fit(free: np.ndarray) -> np.ndarray:
+    """Where nothing is below zero, `[..., D]` to `[...]`: NumPy's `all` is slow along so short an axis."""
+    fits = free[..., 0] >= 0
+    for budget in range(1, free.shape[-1]):
+        fits &= free[..., budget] >= 0
+    return fits
 
 
 def _main_direction(points: np.ndarray) -> np.ndarray:
@@ -336,51 +346,35 @@ def choose_budgets(
     nodes = np.array([group[0] == NODE for group in groups] + [False])
     edges = np.array([group[0] == EDGE for group in groups] + [False])
     fixed = np.zeros(table.shape[1], dtype=bool)
-    if num_graphs is None:
-        _check_room(table[:, nodes].sum(axis=1), num_nodes)
-        num_graphs = num_nodes / table[:, nodes].sum(axis=1).mean()
+    if num_nodes is not None:
+        all_nodes = table[:, nodes].sum(axis=1)
+        largest = int(all_nodes.argmax())
+        if all_nodes[largest] > num_nodes:
+            raise ValueError(
+                f"num_nodes={num_nodes + 1} leaves room for {num_nodes} real nodes, but graph {largest} has "
+                f"{all_nodes[largest]}. Give at least num_nodes={all_nodes[largest] + 1}."
+            )
+        average = num_nodes / all_nodes.mean() * table.mean(axis=0)
         fixed |= nodes & (nodes.sum() == 1)
     else:
+        average = num_graphs * table.mean(axis=0)
         fixed[-1] = True
-    best = _smallest(table, num_graphs * table.mean(axis=0), fixed)
-    explanation = _explain(table, best, nodes, edges)
-    return Choice(dict(zip(groups, best[:-1].tolist())), int(best[-1]), explanation)
-
-
-def _check_room(num_nodes: np.ndarray, wished: int) -> None:
-    largest = int(num_nodes.argmax())
-    if num_nodes[largest] > wished:
-        raise ValueError(
-            f"num_nodes={wished + 1} leaves room for {wished} real nodes, but graph {largest} has "
-            f"{num_nodes[largest]}. Give at least num_nodes={num_nodes[largest] + 1}."
-        )
-
-
-def _smallest(table: np.ndarray, average: np.ndarray, fixed: np.ndarray) -> np.ndarray:
-    """The budgets `[D]` with the smallest padded epoch; the fixed ones have no slack.
-
-    Args:
-        table: The size of each graph, `[G, D]`.
-        average: What as many average graphs as wished take, `[D]`.
-        fixed: Which budgets are given by the wish, `[D]`.
-    """
     rng = np.random.default_rng(0)
     orders = [rng.permutation(len(table))[:_TRIED_ON] for _ in range(_ORDERS)]
     budgets = []
     for slack in _SLACK:
+        # What is wished for has no slack.
         room = np.where(fixed, np.rint(average), np.ceil(average * (1 + slack))).astype(np.int64)
         room = np.maximum(room, table.max(axis=0))
-        num_packs = [assign_packs(table[order], room).max() + 1 for order in orders]
-        budgets.append((sum(num_packs) * (room[:-1] + 1).sum(), tuple(room)))
-    return np.array(min(budgets)[1])
-
-
-def _explain(table: np.ndarray, room: np.ndarray, nodes: np.ndarray, edges: np.ndarray) -> str:
+        packs_needed = sum(assign_packs(table[order], room).max() + 1 for order in orders)
+        budgets.append((packs_needed * (room[:-1] + 1).sum(), tuple(room)))
+    room = np.array(min(budgets)[1])
     num_packs = assign_packs(table, room).max() + 1
     real = [table[:, kind].sum() / (num_packs * (room + 1)[kind].sum()) for kind in (nodes, edges)]
-    return (
+    explanation = (
         f"{len(table)} graphs of {table[:, nodes].sum() / len(table):.1f} nodes and "
         f"{table[:, edges].sum() / len(table):.1f} edges on average, about {len(table) / num_packs:.1f} to a "
         f"batch, take {num_packs} batches (no plan takes fewer than {fewest_packs(table, room)}), in which "
         f"{real[0]:.1%} of nodes and {real[1]:.1%} of edges are real"
     )
+    return Choice(dict(zip(groups, room[:-1].tolist())), int(room[-1]), explanation)

@@ -80,6 +80,7 @@ class ClusterData(torch_geometric.loader.ClusterData):
         except ImportError:
             return self._metis_of_pyg(edge_index, num_nodes)
         starts, neighbours = _undirected_csr(edge_index, num_nodes)
+        graph: dict[str, Any]
         if hasattr(pymetis, "CSRAdjacency"):
             graph = {"adjacency": pymetis.CSRAdjacency(starts, neighbours)}
         else:  # before pymetis 2025

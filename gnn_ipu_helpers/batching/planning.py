@@ -228,7 +228,9 @@ class PackSampler(Sampler):
     ) -> None:
         if num_nodes is None and num_edges is None and num_graphs is None:
             raise ValueError("PackSampler needs at least one limit: num_nodes, num_edges or num_graphs.")
-        if not 0 <= rank < num_replicas:
+        whole_number("seed", seed)
+        whole_number("num_replicas", num_replicas, least=1)
+        if whole_number("rank", rank) not in range(num_replicas):
             raise ValueError(
                 f"rank should lie between 0 and num_replicas - 1, {num_replicas - 1} (got {rank})."
             )
@@ -255,7 +257,7 @@ class PackSampler(Sampler):
 
     def set_epoch(self, epoch: int) -> None:
         """Makes the next epoch the one of this number, as after an interruption."""
-        if epoch != self._epoch:
+        if whole_number("epoch", epoch) != self._epoch:
             self._epoch, self._plan = epoch, None
 
     def _current(self) -> Plan:
@@ -297,7 +299,8 @@ def _limits(counts: dict[Group, Tensor], limits: dict[str, Limit], num_graphs: i
                 )
             each = {(level, key): (known[key], most) for key, most in limit.items()}
         else:
-            each = {} if limit is None else {(level, None): (sum(known.values()), limit)}
+            total_size: Any = sum(known.values())
+            each = {} if limit is None else {(level, None): (total_size, limit)}
         for group, (size, most) in each.items():
             groups.append(group)
             sizes.append(size)

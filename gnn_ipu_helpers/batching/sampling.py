@@ -70,7 +70,7 @@ class VectorisedNeighborSampler(BaseSampler):
             )
         self._fan_outs = _fan_outs(num_neighbors, list(stores), self._is_hetero)
         self._edges = {key: _in_edges(key, store, self._num_nodes) for key, store in stores.items()}
-        numbering = _SparseNumbering if disjoint else _DenseNumbering
+        numbering: Any = _SortedList if disjoint else _Table
         self._numbering = {key: numbering(size) for key, size in self._num_nodes.items()}
 
     def sample_from_nodes(
@@ -92,79 +92,85 @@ class VectorisedNeighborSampler(BaseSampler):
         """Nothing to permute: samples name edges by their place in `edge_index`."""
         return {key: None for key in self._edges} if self._is_hetero else None
 
-    def _with_reverse_edges(self, out):
+    def _with_reverse_edges(self, out: Any) -> Any:
         return out.to_bidirectional() if self.subgraph_type == SubgraphType.bidirectional else out
 
     def _sample(self, seed: Any, seed_time: Any = None) -> SamplerOutput | HeteroSamplerOutput:
         if seed_time is not None:
             raise NotImplementedError("Sampling by time needs 'pyg-lib', which is not installed.")
         seeds = seed if self._is_hetero else {_NODES: seed}
-        nodes = {key: _SampledNodes(self._numbering[key], self.disjoint) for key in self._num_nodes}
+        nodes = {key: _Sampled(self._numbering[key], size) for key, size in self._num_nodes.items()}
         try:
-            self._add_seeds(nodes, seeds)
-            edges, num_edges = self._walk(nodes)
+            num_seeds = 0
+            for key, of_type in seeds.items():
+                check_range(of_type, self._num_nodes[key], "A seed")
+                graphs = np.arange(num_seeds, num_seeds + len(of_type)) if self.disjoint else 0
+                nodes[key].add_seeds(of_type.numpy().astype(np.int64, copy=False) + graphs * nodes[key].size)
+                num_seeds += len(of_type)
+            hops = self._walk(nodes)
             if self.subgraph_type == SubgraphType.induced:
-                edges = {
-                    key: _edges_between(self._edges[key], nodes[key[0]], nodes[key[2]]) for key in self._edges
-                }
+                edges = {key: self._edges_between(key, nodes[key[0]], nodes[key[2]]) for key in hops}
+            else:
+                edges = {key: [_concatenate(parts) for parts in zip(*each)] for key, each in hops.items()}
         finally:
             for numbering in self._numbering.values():
                 numbering.clear()
-        return self._output(nodes, edges, num_edges)
+        return self._output(nodes, edges, hops)
 
-    def _add_seeds(self, nodes: dict[str, _SampledNodes], seeds: dict[str, torch.Tensor]) -> None:
-        num_seeds = 0
-        for key, seed in seeds.items():
-            check_range(seed, self._num_nodes[key], "A seed")
-            seed = seed.numpy().astype(np.int64, copy=False)
-            nodes[key].add_seeds(seed, np.arange(num_seeds, num_seeds + seed.size))
-            num_seeds += seed.size
-
-    def _walk(
-        self, nodes: dict[str, _SampledNodes]
-    ) -> tuple[dict[EdgeType, _Edges], dict[EdgeType, list[int]]]:
+    def _walk(self, nodes: dict[str, _Sampled]) -> dict[EdgeType, list[Any]]:
+        """Adds the neighbours of the seeds hop by hop; the edges of every type and hop: row, column, edge."""
         # One draw from torch's generator decides the whole sample.
         random = np.random.default_rng(int(torch.randint(2**63 - 1, (), generator=self.generator)))
-        picked: dict[EdgeType, list[_Edges]] = {key: [] for key in self._edges}
+        hops: dict[EdgeType, list[Any]] = {key: [] for key in self._edges}
         for hop in range(len(next(iter(self._fan_outs.values()), []))):
             frontiers = {key: sampled.start_hop() for key, sampled in nodes.items()}
             for key, in_edges in self._edges.items():
-                frontier = frontiers[key[2]]
-                target, place = in_edges.pick(frontier.nodes, self._fan_outs[key][hop], self.replace, random)
-                graphs = None if frontier.graphs is None else frontier.graphs[target]
-                row = nodes[key[0]].add(in_edges.source[place], graphs)
-                picked[key].append(_Edges(row, target + frontier.start, in_edges.edge_id[place]))
-        edges = {key: _Edges(*map(_concatenate, zip(*hops))) for key, hops in picked.items()}
-        return edges, {key: [hop.row.size for hop in hops] for key, hops in picked.items()}
+                start, frontier = frontiers[key[2]]
+                graphs, targets = self._split(frontier, nodes[key[2]].size)
+                target, place = in_edges.pick(targets, self._fan_outs[key][hop], self.replace, random)
+                sources, found = nodes[key[0]], in_edges.source[place]
+                row = sources.add(found if graphs is None else graphs[target] * sources.size + found)
+                hops[key].append((row, target + start, in_edges.edge_id[place]))
+        return hops
 
-    def _output(self, nodes, edges, num_edges) -> SamplerOutput | HeteroSamplerOutput:
-        by_hop = self.subgraph_type != SubgraphType.induced
-        fields = {
-            "node": {key: torch.from_numpy(sampled.nodes()) for key, sampled in nodes.items()},
-            "row": {key: torch.from_numpy(kept.row) for key, kept in edges.items()},
-            "col": {key: torch.from_numpy(kept.col) for key, kept in edges.items()},
-            "edge": {key: torch.from_numpy(kept.edge_id) for key, kept in edges.items()},
+    def _split(self, keys: np.ndarray, size: int) -> tuple[np.ndarray | None, np.ndarray]:
+        """The subgraphs (None if there is but one) and the nodes that keys stand for."""
+        return np.divmod(keys, size) if self.disjoint else (None, keys)
+
+    def _edges_between(self, key: EdgeType, sources: _Sampled, targets: _Sampled) -> list[np.ndarray]:
+        """Every edge of one type that joins two nodes of the sample: row, column, edge."""
+        in_edges = self._edges[key]
+        graphs, nodes = self._split(targets.keys(), targets.size)
+        target, place = in_edges.pick(nodes, -1)
+        found = in_edges.source[place]
+        row = sources.numbering.find(found if graphs is None else graphs[target] * sources.size + found)
+        kept = np.flatnonzero(row >= 0)
+        return [row[kept], target[kept], in_edges.edge_id[place[kept]]]
+
+    def _output(
+        self,
+        nodes: dict[str, _Sampled],
+        edges: dict[EdgeType, list[np.ndarray]],
+        hops: dict[EdgeType, list[Any]],
+    ) -> SamplerOutput | HeteroSamplerOutput:
+        both = {key: self._split(sampled.keys(), sampled.size) for key, sampled in nodes.items()}
+        fields: dict[str, dict[Any, Any]] = {
+            "node": {key: torch.from_numpy(own) for key, (_, own) in both.items()},
+            **{
+                name: {key: torch.from_numpy(kept[at]) for key, kept in edges.items()}
+                for at, name in enumerate(("row", "col", "edge"))
+            },
         }
         if self.disjoint:
-            fields["batch"] = {key: torch.from_numpy(sampled.graphs()) for key, sampled in nodes.items()}
-        if by_hop:
+            fields["batch"] = {key: torch.from_numpy(graphs) for key, (graphs, _) in both.items()}
+        if self.subgraph_type != SubgraphType.induced:
             fields["num_sampled_nodes"] = {key: sampled.num_by_hop() for key, sampled in nodes.items()}
-            fields["num_sampled_edges"] = num_edges
+            fields["num_sampled_edges"] = {
+                key: [row.size for row, _, _ in each] for key, each in hops.items()
+            }
         if self._is_hetero:
             return HeteroSamplerOutput(**fields)
         return SamplerOutput(**{name: next(iter(values.values())) for name, values in fields.items()})
-
-
-class _Edges(NamedTuple):
-    row: np.ndarray
-    col: np.ndarray
-    edge_id: np.ndarray
-
-
-class _Frontier(NamedTuple):
-    start: int
-    nodes: np.ndarray
-    graphs: np.ndarray | None
 
 
 class _InEdges(NamedTuple):
@@ -175,7 +181,11 @@ class _InEdges(NamedTuple):
     edge_id: np.ndarray
 
     def pick(
-        self, nodes: np.ndarray, fan_out: int, replace: bool, random: np.random.Generator
+        self,
+        nodes: np.ndarray,
+        fan_out: int,
+        replace: bool = False,
+        random: np.random.Generator | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Up to `fan_out` edges into each of `nodes`: whose edge each is, and where it lies."""
         first = self.ptr[nodes]
@@ -198,7 +208,7 @@ class _InEdges(NamedTuple):
         return target, place
 
 
-def _distinct(population: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
+def _distinct(population: np.ndarray, count: int, random: np.random.Generator | None) -> np.ndarray:
     """`[count, n]` distinct numbers below each of `population` `[n]`, every subset equally likely.
 
     Floyd's method, one step for all at once: the cost does not depend on how many neighbours a node has.
@@ -213,58 +223,48 @@ def _distinct(population: np.ndarray, count: int, random: np.random.Generator) -
     return chosen
 
 
-class _SampledNodes:
-    """The nodes of one type in the sample that is being made, in the order of their local numbers."""
+class _Sampled:
+    """The nodes of one type in the sample that is being made, in the order of their local numbers.
 
-    def __init__(self, numbering: _DenseNumbering | _SparseNumbering, disjoint: bool):
-        self._numbering = numbering
-        self._disjoint = disjoint
+    A key stands for each: the node itself or, where every seed has a subgraph of its own, `subgraph * size +
+    node`.
+    """
+
+    def __init__(self, numbering: _Table | _SortedList, size: int):
+        self.numbering, self.size = numbering, size
         self._hops: list[list[np.ndarray]] = [[]]
-        self._hop_graphs: list[list[np.ndarray]] = [[]]
         self._num_numbered = 0
 
-    def add_seeds(self, nodes: np.ndarray, graphs: np.ndarray) -> None:
-        self._numbering.add_all(nodes, graphs)
-        self._append(nodes, graphs)
+    def add_seeds(self, keys: np.ndarray) -> None:
+        """Takes in the seeds, each with a number of its own, also where one comes twice."""
+        self.numbering.add_all(keys)
+        self._append(keys)
 
-    def add(self, nodes: np.ndarray, graphs: np.ndarray | None) -> np.ndarray:
-        """The local numbers of `nodes`, taking in those not met before."""
-        local, new = self._numbering.add(nodes, graphs)
+    def add(self, keys: np.ndarray) -> np.ndarray:
+        """The local numbers of nodes, taking in those not met before."""
+        local, new = self.numbering.add(keys)
         if new.size:
-            self._append(nodes[new], None if graphs is None else graphs[new])
+            self._append(keys[new])
         return local
 
-    def start_hop(self) -> _Frontier:
-        """The nodes that the previous hop brought in; what comes from now on belongs to the next one."""
-        nodes = _concatenate(self._hops[-1])
-        graphs = _concatenate(self._hop_graphs[-1]) if self._disjoint else None
+    def start_hop(self) -> tuple[int, np.ndarray]:
+        """What the previous hop brought in, and its first number; all from now on belongs to the next one."""
+        keys = _concatenate(self._hops[-1])
         self._hops.append([])
-        self._hop_graphs.append([])
-        return _Frontier(self._num_numbered - nodes.size, nodes, graphs)
+        return self._num_numbered - keys.size, keys
 
-    def find(self, nodes: np.ndarray, graphs: np.ndarray | None) -> np.ndarray:
-        """The local numbers of `nodes`, -1 where a node is not in the sample."""
-        return self._numbering.find(nodes, graphs)
-
-    def nodes(self) -> np.ndarray:
+    def keys(self) -> np.ndarray:
         return _concatenate([part for hop in self._hops for part in hop])
-
-    def graphs(self) -> np.ndarray | None:
-        if not self._disjoint:
-            return None
-        return _concatenate([part for hop in self._hop_graphs for part in hop])
 
     def num_by_hop(self) -> list[int]:
         return [sum(part.size for part in hop) for hop in self._hops]
 
-    def _append(self, nodes: np.ndarray, graphs: np.ndarray | None) -> None:
-        self._hops[-1].append(nodes)
-        if self._disjoint:
-            self._hop_graphs[-1].append(graphs)
-        self._num_numbered += nodes.size
+    def _append(self, keys: np.ndarray) -> None:
+        self._hops[-1].append(keys)
+        self._num_numbered += keys.size
 
 
-class _DenseNumbering:
+class _Table:
     """Local numbers in one table over all nodes; what a sample touched is wiped after it."""
 
     def __init__(self, num_nodes: int):
@@ -272,83 +272,61 @@ class _DenseNumbering:
         self._touched: list[np.ndarray] = []
         self._size = 0
 
-    def add_all(self, nodes: np.ndarray, graphs: np.ndarray | None) -> None:
-        self._touched.append(nodes)
+    def add_all(self, keys: np.ndarray) -> None:
+        self._touched.append(keys)
         # NumPy keeps the last of several assignments to one entry, so backwards the first appearance wins.
-        self._number[nodes[::-1]] = np.arange(nodes.size)[::-1]
-        self._size = nodes.size
+        self._number[keys[::-1]] = np.arange(keys.size)[::-1]
+        self._size = keys.size
 
-    def add(self, nodes: np.ndarray, graphs: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        unseen = np.flatnonzero(self._number[nodes] < 0)
+    def add(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        unseen = np.flatnonzero(self._number[keys] < 0)
         if unseen.size:
-            candidates = nodes[unseen]
+            candidates = keys[unseen]
             self._touched.append(candidates)
             order = np.arange(unseen.size)
             self._number[candidates[::-1]] = order[::-1]
             unseen = unseen[self._number[candidates] == order]
-            self._number[nodes[unseen]] = np.arange(self._size, self._size + unseen.size)
+            self._number[keys[unseen]] = np.arange(self._size, self._size + unseen.size)
             self._size += unseen.size
-        return self._number[nodes], unseen
+        return self._number[keys], unseen
 
-    def find(self, nodes: np.ndarray, graphs: np.ndarray | None) -> np.ndarray:
-        return self._number[nodes]
+    def find(self, keys: np.ndarray) -> np.ndarray:
+        return self._number[keys]
 
     def clear(self) -> None:
-        for nodes in self._touched:
-            self._number[nodes] = -1
-        self._touched = []
-        self._size = 0
+        for keys in self._touched:
+            self._number[keys] = -1
+        self._touched, self._size = [], 0
 
 
-class _SparseNumbering:
-    """Local numbers of (subgraph, node) pairs, in a sorted list: a table over all pairs would not fit."""
+class _SortedList:
+    """Local numbers in a sorted list of keys: a table over all pairs of subgraph and node would not fit."""
 
     def __init__(self, num_nodes: int):
-        self._num_nodes = num_nodes
         self.clear()
 
-    def add_all(self, nodes: np.ndarray, graphs: np.ndarray) -> None:
-        self._insert(self._key(nodes, graphs))
-
-    def add(self, nodes: np.ndarray, graphs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        key = self._key(nodes, graphs)
-        unseen = np.flatnonzero(self._find_key(key) < 0)
-        _, first = np.unique(key[unseen], return_index=True)
-        new = unseen[np.sort(first)]
-        self._insert(key[new])
-        return self._find_key(key), new
-
-    def find(self, nodes: np.ndarray, graphs: np.ndarray) -> np.ndarray:
-        return self._find_key(self._key(nodes, graphs))
-
     def clear(self) -> None:
-        self._keys = np.empty(0, dtype=np.int64)
-        self._numbers = np.empty(0, dtype=np.int64)
+        self._keys = self._numbers = np.empty(0, dtype=np.int64)
 
-    def _key(self, nodes: np.ndarray, graphs: np.ndarray) -> np.ndarray:
-        return graphs * self._num_nodes + nodes
+    def add_all(self, keys: np.ndarray) -> None:
+        all_keys = np.concatenate([self._keys, keys])
+        numbers = np.concatenate([self._numbers, np.arange(self._keys.size, all_keys.size)])
+        order = np.argsort(all_keys, kind="stable")
+        self._keys, self._numbers = all_keys[order], numbers[order]
 
-    def _find_key(self, key: np.ndarray) -> np.ndarray:
+    def add(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        unseen = np.flatnonzero(self.find(keys) < 0)
+        _, first = np.unique(keys[unseen], return_index=True)
+        new = unseen[np.sort(first)]
+        self.add_all(keys[new])
+        return self.find(keys), new
+
+    def find(self, keys: np.ndarray) -> np.ndarray:
+        """The local numbers, -1 where a node is not in the sample."""
         if not self._keys.size:
-            return np.full(key.size, -1, dtype=np.int64)
-        place = np.minimum(np.searchsorted(self._keys, key), self._keys.size - 1)
-        return np.where(self._keys[place] == key, self._numbers[place], -1)
-
-    def _insert(self, key: np.ndarray) -> None:
-        keys = np.concatenate([self._keys, key])
-        numbers = np.concatenate([self._numbers, np.arange(self._keys.size, keys.size)])
-        order = np.argsort(keys, kind="stable")
-        self._keys, self._numbers = keys[order], numbers[order]
-
-
-def _edges_between(in_edges: _InEdges, sources: _SampledNodes, targets: _SampledNodes) -> _Edges:
-    """Every edge of one type that joins two nodes of the sample."""
-    nodes = targets.nodes()
-    target, place = in_edges.pick(nodes, -1, False, None)
-    graphs = targets.graphs()
-    row = sources.find(in_edges.source[place], None if graphs is None else graphs[target])
-    kept = np.flatnonzero(row >= 0)
-    return _Edges(row[kept], target[kept], in_edges.edge_id[place[kept]])
+            return np.full(keys.size, -1, dtype=np.int64)
+        place = np.minimum(np.searchsorted(self._keys, keys), self._keys.size - 1)
+        return np.where(self._keys[place] == keys, self._numbers[place], -1)
 
 
 def _in_edges(key: EdgeType, store: Any, num_nodes: dict[str, int]) -> _InEdges:
@@ -356,6 +334,8 @@ def _in_edges(key: EdgeType, store: Any, num_nodes: dict[str, int]) -> _InEdges:
     name = "The graph" if key == _EDGES else f"Edge type {key}"
     if edge_index is None:
         raise ValueError(f"{name} has no 'edge_index' to sample from. Give it one, of shape [2, num_edges].")
+    if edge_index.is_meta:
+        raise ValueError(f"{name} has an 'edge_index' on the device 'meta', without values to sample from.")
     row, col = edge_index.cpu()
     check_range(row, num_nodes[key[0]], f"{name}: a source in 'edge_index'")
     check_range(col, num_nodes[key[2]], f"{name}: a target in 'edge_index'")
@@ -374,40 +354,30 @@ def _fan_outs(
         )
     if not isinstance(num_neighbors, NumNeighbors):
         num_neighbors = NumNeighbors(num_neighbors)
-    if is_hetero:
-        _check_edge_types(num_neighbors, edge_types)
-        values = num_neighbors.get_values(edge_types)
-    elif isinstance(num_neighbors.values, dict):
+    by_type = isinstance(num_neighbors.values, dict)
+    if by_type and not is_hetero:
         raise TypeError(
             "'num_neighbors' per edge type needs a 'HeteroData'; a 'Data' takes one list such as [10, 10]."
         )
-    else:
-        values = {_EDGES: num_neighbors.values}
-    return {key: _check_fan_outs(value) for key, value in values.items()}
-
-
-def _check_edge_types(num_neighbors: NumNeighbors, edge_types: list[EdgeType]) -> None:
-    if not isinstance(num_neighbors.values, dict):
-        return
-    named = {key.to_tuple() for key in num_neighbors.values}
-    missing = set() if num_neighbors.default is not None else set(edge_types) - named
-    for wrong, what in ((named - set(edge_types), "names"), (missing, "lacks")):
-        if wrong:
-            raise ValueError(
-                f"'num_neighbors' {what} {sorted(wrong)}, and needs one entry for each edge type: "
-                f"{edge_types}."
-            )
-
-
-def _check_fan_outs(values: Sequence[int]) -> list[int]:
-    if not len(values):
-        raise ValueError("'num_neighbors' needs a number for at least one hop (got an empty list).")
-    for value in values:
-        if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < -1:
-            raise ValueError(
-                f"'num_neighbors' needs whole numbers from 0, or -1 for all neighbours (got {value!r})."
-            )
-    return [int(value) for value in values]
+    if by_type:
+        named = {key.to_tuple() for key in num_neighbors.values}
+        missing = set() if num_neighbors.default is not None else set(edge_types) - named
+        for wrong, what in ((named - set(edge_types), "names"), (missing, "lacks")):
+            if wrong:
+                raise ValueError(
+                    f"'num_neighbors' {what} {sorted(wrong)}, and needs one entry for each edge type: "
+                    f"{edge_types}."
+                )
+    fan_outs = num_neighbors.get_values(edge_types) if is_hetero else {_EDGES: num_neighbors.values}
+    for values in fan_outs.values():
+        if not len(values):
+            raise ValueError("'num_neighbors' needs a number for at least one hop (got an empty list).")
+        for value in values:
+            if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < -1:
+                raise ValueError(
+                    f"'num_neighbors' needs whole numbers from 0, or -1 for all neighbours (got {value!r})."
+                )
+    return {key: [int(value) for value in values] for key, values in fan_outs.items()}
 
 
 def check_range(index: torch.Tensor, size: int, what: str) -> None:

@@ -17,12 +17,11 @@ from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.loader import ClusterData, NeighborLoader
 from torch_geometric.sampler.base import SubgraphType
 
-from .collating import Collator, combine_batches, fits, num_mini_batches
+from .collating import Collator, combine_batches, fits
 from .graphs import (
     EDGE,
     GRAPH,
     NODE,
-    Column,
     GraphTable,
     Picked,
     Schema,
@@ -34,7 +33,7 @@ from .graphs import (
 from .loaders import BatchSource, PlannedLoader, shortened, tell_left_out
 from .options import FixedSizeOptions, OverSizeStrategy, check_options, list_of_names, whole_number
 from .sampling import FanOuts, VectorisedNeighborSampler, check_range
-from .trimming import Trimmed, trim_table, with_report
+from .trimming import trim_table, with_report
 
 # Arguments of NeighborLoader that say how to sample; all others are for the loader around it.
 _SAMPLING_ARGUMENTS = set(inspect.signature(NeighborLoader.__init__).parameters) - {
@@ -71,27 +70,23 @@ class _Incomplete(NamedTuple):
 
 
 class SubgraphSource(BatchSource):
-    """Makes subgraphs out of numbered items, seeds or clusters.
-
-    Args:
-        num_items: How many there are.
-    """
+    """Makes subgraphs out of numbered items, seeds or clusters."""
 
     schema: Schema
-    # What to take fewer of where a subgraph is too large.
-    contents: str
+    contents: str  # what to take fewer of where a subgraph is too large
+    # Set by the loader.
+    collator: Collator
+    over_size: OverSizeStrategy
+    generator: torch.Generator | None
 
     def __init__(self, num_items: int) -> None:
         super().__init__(range(num_items))
-        self.collator: Collator | None = None
-        self.over_size = OverSizeStrategy.Error
-        self.generator: torch.Generator | None = None
 
     def sample(self, items: list[int], seed: int) -> Data | HeteroData:
         """The subgraph of some items; the seed decides everything random about it."""
         raise NotImplementedError
 
-    def num_protected_nodes(self, num_items: int) -> dict[str | None, int]:
+    def num_protected_nodes(self, num_items: int) -> dict[StoreKey, int]:
         """How many nodes at the front of a subgraph of so many items may not be trimmed, by node type."""
         return {}
 
@@ -103,7 +98,10 @@ class SubgraphSource(BatchSource):
         """The padded batch with what belongs to neither nodes, edges nor graphs."""
         return batch
 
-    def requests(self, mini_batches: list[Tensor]) -> list[_Request]:
+    def check_room(self, options: FixedSizeOptions) -> None:
+        """Raises if what may not be trimmed does not fit."""
+
+    def requests(self, mini_batches: list[Tensor]) -> list[Any]:
         """Gives each mini-batch of an epoch its seed."""
         seeds = torch.randint(2**63 - 1, (len(mini_batches),), generator=self.generator).tolist()
         return [_Request(*request) for request in zip(range(len(seeds)), seeds, mini_batches)]
@@ -113,7 +111,7 @@ class SubgraphSource(BatchSource):
         fitting = [batch for batch in batches if batch is not None]
         if len(fitting) < len(batches):
             return _Incomplete(fitting, len(batches) - len(fitting))
-        return combine_batches(batches)
+        return combine_batches(fitting)
 
     def mini_batch(self, request: _Request) -> Batch | None:
         """One fixed-size batch, or None if it is to be skipped."""
@@ -139,21 +137,12 @@ class SubgraphSource(BatchSource):
 class FixedSizeSubgraphLoader(PlannedLoader):
     """Base of the loaders of sampled subgraphs: the same seed gives the same batches for any `num_workers`.
 
-    Args:
-        source: Makes the subgraphs.
-        fixed_size_options: The size that every mini-batch is padded to.
-        batch_size: Items in each subgraph.
-        over_size_strategy: What to do with subgraphs that are too large.
-        add_pad_masks: Add `nodes_mask`, `edges_mask` and `graphs_mask`, True where real.
-        options: A `poptorch.Options`: how many mini-batches make up a combined batch.
-        exclude_keys: Attributes to leave out.
-        drop_last: Whether to leave out an incomplete last batch.
-        generator: Source of random numbers instead of torch's global one.
-        kwargs: Further arguments of `poptorch.DataLoader` such as `shuffle` or `num_workers`.
+    `graph` is the one that `source` takes subgraphs of; all else is as in the loaders below.
     """
 
     def __init__(
         self,
+        graph: Data | HeteroData,
         source: SubgraphSource,
         fixed_size_options: FixedSizeOptions,
         batch_size: int,
@@ -161,28 +150,28 @@ class FixedSizeSubgraphLoader(PlannedLoader):
         add_pad_masks: bool,
         options: Any = None,
         exclude_keys: Sequence[str] | None = None,
-        drop_last: bool = False,
-        generator: torch.Generator | None = None,
         **kwargs: Any,
     ) -> None:
+        check_options(fixed_size_options)
+        if isinstance(graph, HeteroData):
+            fixed_size_options = copy.copy(fixed_size_options).to_hetero(graph.node_types, graph.edge_types)
         self.fixed_size_options = fixed_size_options
         self.over_size_strategy = OverSizeStrategy(over_size_strategy)
-        self.trimmed = Trimmed()
         self._skipped = 0
-        self._num_mini_batches = num_mini_batches(options)
         schema = source.schema.without(list_of_names("exclude_keys", exclude_keys))
         tell_left_out(schema, fixed_size_options)
+        source.check_room(fixed_size_options)
         source.collator = Collator(schema, fixed_size_options, add_pad_masks)
         source.over_size = self.over_size_strategy
-        super().__init__(
-            source,
-            batch_size,
-            options=options,
-            drop_last=drop_last,
-            generator=generator,
-            **kwargs,
-        )
+        super().__init__(source, batch_size, options=options, **kwargs)
         source.generator = self._generator
+        num_processes = self.options.Distributed.numProcesses
+        if self.over_size_strategy == OverSizeStrategy.Skip and num_processes > 1:
+            raise ValueError(
+                f"OverSizeStrategy.Skip cannot be shared by {num_processes} processes: which subgraphs fit "
+                "is only known when they are made, and a process with more steps than the rest would wait "
+                "for them for ever. Trim with OverSizeStrategy.TrimNodesAndEdges."
+            )
 
     @property
     def skipped(self) -> int:
@@ -194,15 +183,17 @@ class FixedSizeSubgraphLoader(PlannedLoader):
 
     def _complete(self, batches: Iterator[Batch | _Incomplete]) -> Iterator[Batch]:
         """Combined batches, made up anew where some of their mini-batches are skipped."""
-        self._skipped, waiting = 0, []
+        number = self._epochs.num_mini_batches
+        waiting: list[Batch] = []
+        self._skipped = 0
         for batch in batches:
             if isinstance(batch, _Incomplete):
                 self._skipped += batch.num_skipped
                 waiting += batch.fitting
-                if len(waiting) < self._num_mini_batches:
+                if len(waiting) < number:
                     continue
-                batch = combine_batches(waiting[: self._num_mini_batches])
-                waiting = waiting[self._num_mini_batches :]
+                batch = combine_batches(waiting[:number])
+                waiting = waiting[number:]
             yield batch
         if self._skipped:
             others = ""
@@ -214,14 +205,6 @@ class FixedSizeSubgraphLoader(PlannedLoader):
                 "Raise num_nodes and num_edges, or trim with OverSizeStrategy.TrimNodesAndEdges.",
                 stacklevel=2,
             )
-
-
-def _for_graph(options: FixedSizeOptions, data: Data | HeteroData) -> FixedSizeOptions:
-    """A copy of the options with a number for each type of a heterogeneous graph."""
-    check_options(options)
-    if not isinstance(data, HeteroData):
-        return options
-    return copy.copy(options).to_hetero(data.node_types, data.edge_types)
 
 
 # -- neighbourhoods of seeds ---------------------------------------------------------------------------------
@@ -337,10 +320,8 @@ class FixedSizeNeighborLoader(FixedSizeSubgraphLoader):
                 fixed_size_options = source.with_room(
                     FixedSizeOptions.from_loader(samples, sample_limit=_NUM_PROBES)
                 )
-        fixed_size_options = _for_graph(fixed_size_options, data)
-        source.check_room(fixed_size_options)
         super().__init__(
-            source, fixed_size_options, batch_size, over_size_strategy, add_pad_masks, options, **kwargs
+            data, source, fixed_size_options, batch_size, over_size_strategy, add_pad_masks, options, **kwargs
         )
 
 
@@ -398,7 +379,7 @@ class _Neighbourhoods(SubgraphSource):
             return super().table(sample, number)
         return self._whole.table(sample, self.collator.schema, number)
 
-    def num_protected_nodes(self, num_items: int) -> dict[str | None, int]:
+    def num_protected_nodes(self, num_items: int) -> dict[StoreKey, int]:
         return {self._seed_type: num_items}
 
     def with_room(self, options: FixedSizeOptions) -> FixedSizeOptions:
@@ -460,12 +441,18 @@ class _WholeGraph:
     """
 
     def __init__(self, data: Data | HeteroData, schema: Schema) -> None:
-        self.skeleton = _skeleton(data)
+        # Its nodes and edges without any attribute are all that is sampled.
+        self.skeleton: Any = HeteroData() if isinstance(data, HeteroData) else Data()
+        for store, empty in zip(data.node_stores, map(self._own, data.node_stores)):
+            empty.num_nodes = store.num_nodes
+        for store, empty in zip(data.edge_stores, map(self._own, data.edge_stores)):
+            empty.edge_index = store.edge_index
         features = [field for field in schema.fields if field.name not in _STRUCTURE]
         columns = GraphTable.of_samples([data], schema._replace(fields=tuple(features))).columns
-        self._columns: dict[tuple[StoreKey, str], Column] = {
-            (field.store, field.name): column for field, column in zip(features, columns)
-        }
+        self._columns = {(field.store, field.name): column for field, column in zip(features, columns)}
+
+    def _own(self, store: Any) -> Any:
+        return self.skeleton if store._key is None else self.skeleton[store._key]
 
     @staticmethod
     def can_take(data: Data | HeteroData, schema: Schema) -> bool:
@@ -487,59 +474,44 @@ class _WholeGraph:
         return True
 
     def table(self, sample: Data | HeteroData, schema: Schema, number: int) -> GraphTable:
-        """The table of a sample.
-
-        Args:
-            sample: A sample of the skeleton, with `edge_index`, `n_id` and `e_id`.
-            schema: The attributes wanted.
-            number: What to call the sample in messages.
-        """
+        """The table of a sample of the skeleton, which is called by its number in messages."""
         own = [field for field in schema.fields if field.name in _STRUCTURE]
         structure = GraphTable.of_samples(
             [sample], schema._replace(fields=tuple(own)), torch.tensor([number])
         )
-        found = {(field.store, field.name): column for field, column in zip(own, structure.columns)}
-        columns: list[Column] = []
+        columns = {(field.store, field.name): column for field, column in zip(own, structure.columns)}
         for field in schema.fields:
             key = (field.store, field.name)
-            if key in found:
-                columns.append(found[key])
-            elif field.level == GRAPH:
-                columns.append(self._columns[key])
-            else:
+            if key not in columns:
                 store = sample if field.store is None else sample[field.store]
-                columns.append(Picked(self._columns[key], store[_IDS[field.level]]))
-        shifts = {i: None for i, field in enumerate(schema.fields) if field.name == "edge_index"}
-        return structure._replace(schema=schema, columns=columns, shifts=shifts)
-
-
-def _skeleton(data: Data | HeteroData) -> Data | HeteroData:
-    """The nodes and edges of a graph without any attribute."""
-    if isinstance(data, Data):
-        return Data(edge_index=data.edge_index, num_nodes=data.num_nodes)
-    skeleton = HeteroData()
-    for node_type in data.node_types:
-        skeleton[node_type].num_nodes = data[node_type].num_nodes
-    for edge_type in data.edge_types:
-        skeleton[edge_type].edge_index = data[edge_type].edge_index
-    return skeleton
+                whole: Any = self._columns[key]
+                columns[key] = whole if field.level == GRAPH else Picked(whole, store[_IDS[field.level]])
+        return structure._replace(
+            schema=schema,
+            columns=[columns[field.store, field.name] for field in schema.fields],
+            shifts={i: None for i, field in enumerate(schema.fields) if field.name == "edge_index"},
+        )
 
 
 def _check_input_nodes(data: Data | HeteroData, input_nodes: Any) -> None:
     """Raises if `input_nodes` cannot be the seeds of a neighbour loader over `data`."""
-    nodes, num_nodes, where = input_nodes, None, ""
-    if isinstance(data, HeteroData):
-        node_type, nodes = _split_hetero_input(data, input_nodes)
-        num_nodes, where = data[node_type].num_nodes, f" of type '{node_type}'"
-    elif isinstance(data, Data):
-        num_nodes = data.num_nodes
-    else:
+    if not isinstance(data, (Data, HeteroData)):
         raise TypeError(
             f"Neighbours are sampled from one 'Data' or 'HeteroData' (got '{type(data).__name__}')."
         )
-    if nodes is None:
+    given, num_nodes, where = input_nodes, data.num_nodes, ""
+    if isinstance(data, HeteroData):
+        pair = (input_nodes, None) if isinstance(input_nodes, str) else input_nodes
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or pair[0] not in data.node_types:
+            raise ValueError(
+                "'input_nodes' of a heterogeneous graph needs to be a node type or (type, indices or mask), "
+                f"with a type out of {data.node_types} (got {shortened(input_nodes)})."
+            )
+        node_type, given = pair
+        num_nodes, where = data[node_type].num_nodes, f" of type '{node_type}'"
+    if given is None:
         return
-    given = nodes
+    nodes = given
     if not isinstance(nodes, Tensor):
         try:
             nodes = torch.as_tensor(nodes)
@@ -558,16 +530,6 @@ def _check_input_nodes(data: Data | HeteroData, input_nodes: Any) -> None:
         raise ValueError(f"'input_nodes' selects no node{where}: nothing to sample. Select at least one.")
     if nodes.dtype != torch.bool:
         check_range(nodes, num_nodes, f"'input_nodes'{where}")
-
-
-def _split_hetero_input(data: HeteroData, input_nodes: Any) -> tuple[str, Any]:
-    pair = (input_nodes, None) if isinstance(input_nodes, str) else input_nodes
-    if not isinstance(pair, (tuple, list)) or len(pair) != 2 or pair[0] not in data.node_types:
-        raise ValueError(
-            "'input_nodes' of a heterogeneous graph needs to be a node type or (type, indices or mask), with "
-            f"a type out of {data.node_types} (got {shortened(input_nodes)})."
-        )
-    return pair[0], pair[1]
 
 
 # -- clusters ------------------------------------------------------------------------------------------------
@@ -605,10 +567,16 @@ class FixedSizeClusterLoader(FixedSizeSubgraphLoader):
                 f"'cluster_data' needs to be a partitioned graph (got {type(cluster_data).__name__}). Make "
                 "one with 'partition(data, num_parts)'."
             )
-        fixed_size_options = _for_graph(fixed_size_options, cluster_data.data)
-        source = _Clusters(cluster_data)
+        check_options(fixed_size_options)
         super().__init__(
-            source, fixed_size_options, batch_size, over_size_strategy, add_pad_masks, options, **kwargs
+            cluster_data.data,
+            _Clusters(cluster_data),
+            fixed_size_options,
+            batch_size,
+            over_size_strategy,
+            add_pad_masks,
+            options,
+            **kwargs,
         )
 
 

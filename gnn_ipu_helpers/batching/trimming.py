@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import copy
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from .graphs import EDGE, GRAPH, NODE, GraphTable, Group, Schema, end_points, infer_schema, kind_of, spans
+from .graphs import (
+    EDGE,
+    GRAPH,
+    NODE,
+    GraphTable,
+    Group,
+    Schema,
+    StoreKey,
+    end_points,
+    infer_schema,
+    kind_of,
+    spans,
+)
 from .options import FixedSizeOptions, OverSizeStrategy, check_options
 
 
@@ -47,7 +59,7 @@ def trim(
     sample: Data,
     options: FixedSizeOptions,
     strategy: OverSizeStrategy,
-    num_protected_nodes: int | dict[str, int] = 0,
+    num_protected_nodes: int | dict[StoreKey, int] = 0,
     *,
     generator: torch.Generator | None = None,
     schema: Schema | None = None,
@@ -102,7 +114,7 @@ def trim_table(
     table: GraphTable,
     options: FixedSizeOptions,
     strategy: OverSizeStrategy,
-    num_protected_nodes: dict[str | None, int] | None = None,
+    num_protected_nodes: dict[StoreKey, int] | None = None,
     generator: torch.Generator | None = None,
 ) -> tuple[GraphTable, Trimmed]:
     """Drops nodes and edges of the graphs of one batch until they fit together.
@@ -116,24 +128,21 @@ def trim_table(
         num_protected_nodes: How many nodes at the front of the batch are kept, by node type.
         generator: Chooses at random what to drop; without it the last ones go first.
     """
-    protected = num_protected_nodes or {}
-    before = table
-    node_groups = [group for group in table.schema.groups if group[0] == NODE]
-    if strategy.trims_nodes and any(_excess(table, group, options) > 0 for group in node_groups):
+    before, protected = table, num_protected_nodes or {}
+    for level, may_drop in ((NODE, strategy.trims_nodes), (EDGE, strategy.trims_edges)):
+        totals = {group: int(counts.sum()) for group, counts in table.counts.items() if group[0] == level}
+        excess = {group: total - options.room(group) for group, total in totals.items()}
+        if not may_drop or all(number <= 0 for number in excess.values()):
+            continue
         _refuse_foreign_numbers(table)
-        named = _named_nodes(table)
-        keep = {
-            group: _keep_nodes(table, group, options, protected.get(group[1], 0), named, generator)
-            for group in node_groups
-        }
-        table = _without_nodes(table, keep)
-    if strategy.trims_edges:
-        excess = {g: _excess(table, g, options) for g in table.counts if g[0] == EDGE}
-        if any(number > 0 for number in excess.values()):
-            _refuse_foreign_numbers(table)
-            table = _filter(
-                table, {g: _keep_edges(table, g, number, generator) for g, number in excess.items()}
-            )
+        named = _named_nodes(table) if level == NODE else {}
+        keep = {}
+        for group, number in excess.items():
+            keep[group] = torch.ones(totals[group], dtype=torch.bool)
+            if number > 0:
+                first = protected.get(group[1], 0) if level == NODE else 0
+                keep[group][_rows_to_drop(table, group, number, first, named, options, generator)] = False
+        table = _without_nodes(table, keep) if level == NODE else _filter(table, keep)
     return table, _report(before, table)
 
 
@@ -155,10 +164,6 @@ def _report(before: GraphTable, after: GraphTable) -> Trimmed:
     return Trimmed(of_nodes - nodes, of_edges - edges, any_dropped, of_nodes, of_edges, 1)
 
 
-def _excess(table: GraphTable, group: Group, options: FixedSizeOptions) -> int:
-    return int(table.counts[group].sum()) - options.room(group)
-
-
 def _refuse_foreign_numbers(table: GraphTable) -> None:
     """Raises if an attribute refers to nodes or edges in a way that dropping some of them would break."""
     for position, shift in table.shifts.items():
@@ -176,7 +181,8 @@ def _refuse_foreign_numbers(table: GraphTable) -> None:
 
 def _rows_named(table: GraphTable, position: int) -> list[tuple[Group, Tensor]]:
     """For each side of an attribute that numbers nodes: which nodes, and their rows in the table."""
-    field, values = table.schema.fields[position], table.columns[position]
+    field = table.schema.fields[position]
+    values: Any = table.columns[position]
     if field.level == GRAPH:
         counts = torch.full((table.num_graphs,), field.rows)
     else:
@@ -184,9 +190,8 @@ def _rows_named(table: GraphTable, position: int) -> list[tuple[Group, Tensor]]:
     graph = torch.repeat_interleave(torch.arange(table.num_graphs), counts)
     shape = [1] * values.dim()
     shape[field.dim] = -1
-    if field.store is None:
-        sides = [((NODE, None), values, shape)]
-    else:
+    sides: list[tuple[Group, Any, list[int]]] = [((NODE, None), values, shape)]
+    if field.store is not None:
         sides = [(end, side, [-1]) for end, side in zip(end_points(field.store), values)]
     for group, side, shape in sides:
         if ((side < 0) | (side >= table.counts[group][graph].view(shape))).any():
@@ -208,56 +213,37 @@ def _named_nodes(table: GraphTable) -> dict[Group, Tensor]:
     return {group: torch.cat(rows) for group, rows in named.items()}
 
 
-def _keep_nodes(
+def _rows_to_drop(
     table: GraphTable,
     group: Group,
-    options: FixedSizeOptions,
+    number: int,
     num_protected: int,
     named: dict[Group, Tensor],
+    options: FixedSizeOptions,
     generator: torch.Generator | None,
 ) -> Tensor:
-    keep = torch.ones(int(table.counts[group].sum()), dtype=torch.bool)
-    excess = _excess(table, group, options)
-    if excess <= 0:
-        return keep
-    droppable = keep.clone()
+    """So many rows of a group: at random, or without a generator the last ones."""
+    counts = table.counts[group]
+    total = int(counts.sum())
+    droppable = torch.ones(total, dtype=torch.bool)
     droppable[:num_protected] = False
-    droppable[_one_of_each(table, group, generator)] = False
+    if group[0] == NODE or int((counts > 0).sum()) <= total - number:
+        # One row of each graph that has any stays: one at random, or the first one.
+        within = torch.zeros_like(counts)
+        if generator is not None:
+            within = (torch.rand(len(counts), generator=generator) * counts).long()
+        droppable[(table.starts[group] + within)[counts > 0]] = False
     if group in named:
         droppable[named[group]] = False
     candidates = droppable.nonzero().squeeze(1)
-    if len(candidates) < excess:
-        num_staying = len(keep) - len(candidates)
+    if len(candidates) < number:
+        num_staying = total - len(candidates)
         others = ", and what attributes of the graphs refer to" if group in named else ""
         raise ValueError(
-            f"Trimming cannot make the batch fit: of its {len(keep)} {kind_of(group)}, {num_staying} have to "
+            f"Trimming cannot make the batch fit: of its {total} {kind_of(group)}, {num_staying} have to "
             f"stay (one of each graph, and the seeds{others}), but "
             f"{options.lack_of_room(group, num_staying)} or make smaller batches."
         )
-    keep[_choose(candidates, excess, generator)] = False
-    return keep
-
-
-def _keep_edges(table: GraphTable, group: Group, excess: int, generator: torch.Generator | None) -> Tensor:
-    keep = torch.ones(int(table.counts[group].sum()), dtype=torch.bool)
-    if excess > 0:
-        droppable = keep.clone()
-        if int((table.counts[group] > 0).sum()) <= len(keep) - excess:
-            droppable[_one_of_each(table, group, generator)] = False
-        keep[_choose(droppable.nonzero().squeeze(1), excess, generator)] = False
-    return keep
-
-
-def _one_of_each(table: GraphTable, group: Group, generator: torch.Generator | None) -> Tensor:
-    """A row of each graph that has any: one at random, or without a generator the first one."""
-    counts = table.counts[group]
-    within = torch.zeros_like(counts)
-    if generator is not None:
-        within = (torch.rand(len(counts), generator=generator) * counts).long()
-    return (table.starts[group] + within)[counts > 0]
-
-
-def _choose(candidates: Tensor, number: int, generator: torch.Generator | None) -> Tensor:
     if generator is None:
         return candidates[len(candidates) - number :]
     return candidates[torch.randperm(len(candidates), generator=generator)[:number]]
@@ -266,7 +252,11 @@ def _choose(candidates: Tensor, number: int, generator: torch.Generator | None) 
 def _without_nodes(table: GraphTable, keep: dict[Group, Tensor]) -> GraphTable:
     """Drops nodes and the edges that name any of them, and numbers the others anew."""
     keep, columns = dict(keep), list(table.columns)
-    numbers = {group: _numbers_within(table, group, kept) for group, kept in keep.items()}
+    # The new number of each kept node within its graph.
+    numbers = {group: torch.zeros(len(kept), dtype=torch.long) for group, kept in keep.items()}
+    for group, kept in keep.items():
+        counts = _counts_kept(table, group, kept)
+        numbers[group][kept] = spans(torch.zeros_like(counts), counts)
     for position, field in enumerate(table.schema.fields):
         if position not in table.shifts or table.shifts[position] is not None:
             continue
@@ -282,14 +272,6 @@ def _without_nodes(table: GraphTable, keep: dict[Group, Tensor]) -> GraphTable:
                     stays = stays.movedim(field.dim, 0).flatten(1).all(1) if stays.dim() > 1 else stays
                 keep[field.group] = keep.get(field.group, torch.ones_like(stays)) & stays
     return _filter(table._replace(columns=columns), keep)
-
-
-def _numbers_within(table: GraphTable, group: Group, keep: Tensor) -> Tensor:
-    """The new number of each kept node within its graph."""
-    kept = _counts_kept(table, group, keep)
-    numbers = torch.zeros(len(keep), dtype=torch.long)
-    numbers[keep] = spans(torch.zeros_like(kept), kept)
-    return numbers
 
 
 def _counts_kept(table: GraphTable, group: Group, keep: Tensor) -> Tensor:

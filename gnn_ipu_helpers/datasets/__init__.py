@@ -150,6 +150,6 @@ def fashion_mnist(
         torch.Size([1, 28, 28])
     """
     arrays, loaded = obtain(catalogue.FASHION_MNIST, read_idx_folder, make_garments, root)
-    train = FashionMNIST(*arrays[:2], loaded, transform, pre_transform)
-    test = FashionMNIST(*arrays[2:], loaded, transform, pre_transform)
-    return train, test
+    train_images, train_labels, test_images, test_labels = arrays
+    train = FashionMNIST(train_images, train_labels, loaded, transform, pre_transform)
+    return train, FashionMNIST(test_images, test_labels, loaded, transform, pre_transform)

@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 from .catalogue import Entry
-from .real_data import changed_files, find_file, missing_files
+from .real_data import changed_files, missing_files, raw_file
 
 PROBE_SECONDS = 3.0
 STALL_SECONDS = 30.0
@@ -47,7 +47,7 @@ def download(entry: Entry, root: Path) -> Path:
             _require_originals(entry, Path(scratch))
             target.mkdir(parents=True, exist_ok=True)
             for name in entry.files:
-                path = find_file(Path(scratch), name)
+                path = raw_file(Path(scratch), name)
                 os.replace(path, target / path.name)
     except socket.timeout as error:
         raise Unavailable(f"the download stood still for {STALL_SECONDS:.0f} seconds") from error
@@ -102,7 +102,7 @@ def _require_originals(entry: Entry, folder: Path) -> None:
         raise Unavailable(f"the download lacks {', '.join(missing)}")
     changed = changed_files(entry, folder)
     if changed:
-        first = find_file(folder, changed[0])
+        first = raw_file(folder, changed[0])
         raise Unavailable(f"what was downloaded is not the original {changed[0]} but {_first_words(first)}")
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .catalogue import FASHION_MNIST
 from .loading import Loaded
 from .random_integers import RandomIntegers, shuffled_labels
-from .real_data import find_file, read_checked
+from .real_data import raw_file, read_checked
 
 _CLASSES = "T-shirt/top,Trouser,Pullover,Dress,Coat,Sandal,Shirt,Sneaker,Bag,Ankle boot"
 
@@ -60,8 +60,8 @@ def _to_float(images: Tensor) -> Tensor:
 
 def read_idx_folder(folder: Path) -> tuple[np.ndarray, ...]:
     """Training images and labels, test images and labels: uint8 `[n, 28, 28]` and `[n]` each."""
-    files = FASHION_MNIST.files.items()
-    return tuple(read_checked(FASHION_MNIST, find_file(folder, name), shape) for name, shape in files)
+    shapes = {name: shape for name, shape in FASHION_MNIST.files.items() if shape is not None}
+    return tuple(read_checked(FASHION_MNIST, raw_file(folder, name), shapes[name]) for name in shapes)
 
 
 # From here on the stand-in: ten kinds of garments drawn from simple shapes, some hard to tell apart.

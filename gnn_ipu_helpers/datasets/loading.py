@@ -14,9 +14,9 @@ from .real_data import (
     DatasetError,
     changed_files,
     damaged,
-    find_file,
     find_raw_folder,
     missing_files,
+    raw_file,
     read_graphs,
     remove_abandoned,
 )
@@ -116,7 +116,7 @@ def obtain(
         return content, Loaded(entry.name, "real data")
     if kind == "real":
         why = "its content differs from what GNN_IPU_DATA=real asks for"
-        raise damaged(entry, find_file(folder, changed[0]), why)
+        raise damaged(entry, raw_file(folder, changed[0]), why)
     _tell_once(
         entry.name,
         f"Note: {entry.name} is not quite the original here: {', '.join(changed)} in {folder} differs "

@@ -75,7 +75,7 @@ def shuffled_sizes(draws: RandomIntegers, name: str) -> np.ndarray:
     return shuffled_labels(draws, original_sizes(name))
 
 
-def shuffled_labels(draws: RandomIntegers, counts: Sequence[int]) -> np.ndarray:
+def shuffled_labels(draws: RandomIntegers, counts: Sequence[int] | np.ndarray) -> np.ndarray:
     """Labels 0, 1, ... in random order, as many of each as `counts` says."""
     labels = np.repeat(np.arange(len(counts)), counts)
     return labels[draws.order(len(labels))]

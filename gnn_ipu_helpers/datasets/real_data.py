@@ -13,7 +13,7 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
-from typing import Iterator
+from typing import Any, Iterator
 
 import numpy as np
 import torch
@@ -62,6 +62,13 @@ def find_file(folder: Path, name: str) -> Path | None:
     return None
 
 
+def raw_file(folder: Path, name: str) -> Path:
+    """The same in a folder that is known to hold it."""
+    path = find_file(folder, name)
+    assert path is not None, f"{name} has gone from {folder}"
+    return path
+
+
 def missing_files(entry: Entry, folder: Path) -> list[str]:
     """Names of the raw files that `folder` lacks."""
     return [name for name in entry.files if find_file(folder, name) is None]
@@ -78,7 +85,7 @@ def find_raw_folder(entry: Entry, root: Path) -> Path | None:
 def changed_files(entry: Entry, folder: Path) -> list[str]:
     """Names of the raw files that are not the originals, as far as those are known (`catalogue.SHA256`)."""
     known = [name for name in entry.files if name in SHA256]
-    return [name for name in known if content_digest(find_file(folder, name)) != SHA256[name]]
+    return [name for name in known if content_digest(raw_file(folder, name)) != SHA256[name]]
 
 
 def content_digest(path: Path) -> str:
@@ -114,7 +121,7 @@ def damaged(entry: Entry, path: Path, why: str) -> DatasetError:
     )
 
 
-def _read(path: Path):
+def _read(path: Path) -> Any:
     """Content of any raw file, with a `shape`."""
     if path.name.startswith("ind.") and path.suffix != ".index":
         with open(path, "rb") as file:
@@ -133,7 +140,7 @@ class _ArrayUnpickler(pickle.Unpickler):
     PyG unpickles the same files with no such limit, so they must have come through here first.
     """
 
-    def find_class(self, module: str, name: str):
+    def find_class(self, module: str, name: str) -> Any:
         if f"{module}.{name}" not in _PICKLED_NAMES:
             raise pickle.UnpicklingError(f"it wants to call {module}.{name}, which no array needs")
         return super().find_class(module, name)
@@ -173,7 +180,8 @@ class _Anywhere:
 
     def __init__(self, raw_dir: Path, processed_dir: Path, *arguments: str):
         self._raw_dir, self._processed_dir = str(raw_dir), str(processed_dir)
-        super().__init__(str(raw_dir.parent), *arguments)
+        # That of PyG's class, which stands behind this one.
+        super().__init__(str(raw_dir.parent), *arguments)  # type: ignore[call-arg]
 
     @classmethod
     def made(cls, data, slices=None, **attributes):
@@ -240,7 +248,7 @@ def read_graphs(entry: Entry, dataset_class: type, raw_dir: Path) -> InMemoryDat
         shutil.rmtree(kept, ignore_errors=True)  # unreadable, so made again
     for name, shape in entry.files.items():
         if shape is not None:
-            read_checked(entry, find_file(raw_dir, name), shape)
+            read_checked(entry, raw_file(raw_dir, name), shape)
     place = raw_dir.parent if os.access(raw_dir.parent, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="processing-", dir=place) as scratch:
         fresh = Path(scratch) / "processed"
@@ -248,7 +256,7 @@ def read_graphs(entry: Entry, dataset_class: type, raw_dir: Path) -> InMemoryDat
             with _silenced():
                 dataset = dataset_class(raw_dir, fresh, *entry.arguments)
         except Exception as error:
-            path = find_file(raw_dir, next(iter(entry.files)))
+            path = raw_file(raw_dir, next(iter(entry.files)))
             raise damaged(entry, path, f"{type(error).__name__}: {error}") from error
         dataset._processed_dir = str(kept)
         with contextlib.suppress(OSError):  # another process was faster, or the root is read-only
@@ -268,7 +276,7 @@ def remove_abandoned(folder: Path, pattern: str) -> None:
 def _fingerprint(entry: Entry, raw_dir: Path) -> str:
     facts = [torch.__version__, torch_geometric.__version__]
     for name in entry.files:
-        status = find_file(raw_dir, name).stat()
+        status = raw_file(raw_dir, name).stat()
         facts.append(f"{name}:{status.st_size}:{status.st_mtime_ns}")
     return hashlib.sha256("|".join(facts).encode()).hexdigest()[:12]
 

@@ -18,6 +18,7 @@ from gnn_ipu_helpers import (
     FixedSizeOptions,
     FixedSizeStrategy,
     OverSizeStrategy,
+    efficiency,
     partition,
 )
 from gnn_ipu_helpers.batching import PackSampler, collate_fixed_size, trim
@@ -344,11 +345,37 @@ def test_a_sample_limit_that_shows_nothing_is_refused(limit):
         ({"batchsize": 3}, TypeError, r"no argument 'batchsize'. Did you mean 'batch_size'\?"),
         ({"num_worker": 1}, TypeError, r"no argument 'num_worker'. Did you mean 'num_workers'\?"),
         ({"fixed_size_options": 10}, TypeError, r"needs to be a FixedSizeOptions \(got int\)"),
+        ({"num_workers": "2"}, ValueError, r"num_workers should be a whole number .*got '2'\)"),
     ],
 )
 def test_misspelt_arguments_get_the_nearest_name(arguments, error, message):
     with pytest.raises(error, match=message):
         FixedSizeDataLoader([graph(3, 2)] * 3, **arguments)
+
+
+@pytest.mark.parametrize("name", ["Pack", "FixedSizeStrategy.Pack"])
+def test_the_name_of_a_strategy_stands_for_it(name):
+    assert FixedSizeStrategy(name) is FixedSizeStrategy.Pack
+
+
+@pytest.mark.parametrize("kind", [list, InMemory])
+def test_tensors_without_values_are_refused(kind):
+    graphs = [graph(3, 2), graph(4, 2)]
+    for data in graphs:
+        data.w = torch.empty(data.num_nodes, device="meta")
+    with pytest.raises(ValueError, match=r"'w' lies on the device 'meta'.*exclude_keys=\['w'\]"):
+        FixedSizeDataLoader(kind(graphs), 2)
+
+
+def test_edges_without_values_are_refused():
+    with pytest.raises(ValueError, match="'edge_index' on the device 'meta'"):
+        FixedSizeNeighborLoader(Data(edge_index=torch.empty(2, 3, device="meta").long(), num_nodes=3), [1])
+
+
+@pytest.mark.parametrize("wrong", [None, 3])
+def test_efficiency_of_what_is_no_loader_is_refused(wrong):
+    with pytest.raises(TypeError, match=rf"loader of fixed-size batches \(got {type(wrong).__name__}\)"):
+        efficiency(wrong)
 
 
 # -- parts of one graph --------------------------------------------------------------------------------------

@@ -149,6 +149,18 @@ def test_parts_of_one_graph_are_shared_too(kind):
     assert sorted(seen) == list(range(60))
 
 
+@pytest.mark.parametrize("kind", ["neighbours", "clusters"])
+def test_skipping_what_only_one_process_sees_is_refused(kind):
+    """Which subgraphs fit shows when they are made: the processes would take different numbers of steps."""
+    data, arguments = random_graph(), {"over_size_strategy": "Skip", "options": options_of(0, 2)}
+    loaders = {
+        "neighbours": lambda: FixedSizeNeighborLoader(data, [2], None, 9, SIZES, **arguments),
+        "clusters": lambda: FixedSizeClusterLoader(partition(data, 7), SIZES, 2, **arguments),
+    }
+    with pytest.raises(ValueError, match="Skip cannot be shared by 2 processes.*TrimNodesAndEdges"):
+        loaders[kind]()
+
+
 def test_shuffling_without_a_common_seed_is_refused():
     with pytest.raises(ValueError, match=r"options.randomSeed\(seed\) with the same seed everywhere"):
         FixedSizeDataLoader(molecules(9), 3, shuffle=True, options=options_of(0, 2))
@@ -260,6 +272,8 @@ def test_one_number_limits_all_types_together_and_a_dictionary_each():
         ({"num_nodes": 20, "rank": 1}, r"rank should lie between 0 and .*got 1\)"),
         ({"num_nodes": {"a": 20}}, r"names \['a'\], which are no node types"),
         ({"num_graphs": 0}, r"num_graphs should be at least 1 \(got 0\)"),
+        ({"num_nodes": 20, "seed": "a"}, r"seed should be a whole number \(got 'a'\)"),
+        ({"num_nodes": 20, "num_replicas": "2"}, r"num_replicas should be a whole number .*got '2'\)"),
     ],
 )
 def test_limits_that_make_no_sense_are_refused(arguments, message):
