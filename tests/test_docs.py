@@ -86,7 +86,7 @@ def test_every_tutorial_has_a_card_with_a_thumbnail_and_can_be_downloaded(site):
         text = (site / page).read_text(encoding="utf-8")
         assert len(re.findall(r'<div[^>]*class="[^"]*sd-card ', text)) == len(NOTEBOOKS)
         for name in NOTEBOOKS:
-            assert f"_images/{name}.png" in text
+            assert re.search(rf"_images/{name}\.(png|svg)", text)
     for name in NOTEBOOKS:
         assert f'href="{name}.ipynb" download' in (site / "notebooks" / f"{name}.html").read_text("utf-8")
         assert nbformat.read(site / "notebooks" / f"{name}.ipynb", as_version=4).cells

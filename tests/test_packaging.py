@@ -95,6 +95,35 @@ def test_the_wheel_says_whose_and_what_it_is(wheel):
     assert "PopTorch" in about["Keywords"]
     assert "Typing :: Typed" in about.get_all("Classifier")
     assert {"viewers", "sampling", "notebooks"} <= set(about.get_all("Provides-Extra"))
+    addresses = dict(entry.split(", ") for entry in about.get_all("Project-URL"))
+    assert {"Repository", "Issues", "Changelog"} <= set(addresses)
+    assert len({address.split("/")[3] for address in addresses.values()}) == 1
+
+
+def test_datasets_and_viewers_load_when_they_are_first_asked_for():
+    script = """
+import sys
+import gnn_ipu_helpers
+early = [n for n in sys.modules if n.split(".")[0] == "matplotlib" or n in (
+    "gnn_ipu_helpers.datasets", "gnn_ipu_helpers.viewers")]
+print(early, {"datasets", "viewers"} <= set(dir(gnn_ipu_helpers)))
+print(gnn_ipu_helpers.datasets.__name__, gnn_ipu_helpers.viewers.__name__)
+"""
+    command = [sys.executable, "-W", "ignore", "-c", script]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert ran.stdout.splitlines() == ["[] True", "gnn_ipu_helpers.datasets gnn_ipu_helpers.viewers"]
+    with pytest.raises(AttributeError, match="has no attribute 'dataset'"):
+        gnn_ipu_helpers.dataset  # noqa: B018
+
+
+@pytest.mark.parametrize("line", ["from gnn_ipu_helpers import viewers", "import gnn_ipu_helpers.viewers"])
+def test_a_missing_matplotlib_is_named_with_what_to_install(line):
+    hide = "import sys\nsys.modules['matplotlib'] = None\n"
+    command = [sys.executable, "-W", "ignore", "-c", hide + line]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.stderr.splitlines()[-1].endswith(
+        'matplotlib, which is not installed: pip install "gnn_ipu_helpers[viewers]"'
+    )
 
 
 def test_version_citation_and_changelog_agree():

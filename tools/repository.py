@@ -52,7 +52,9 @@ def write(repository: str, root: Path = ROOT) -> list[str]:
 
     changed = []
     for name, edit in {
-        "pyproject.toml": lambda text: SETTING.sub(f'Repository = "{repository}"', text),
+        "pyproject.toml": lambda text: re.sub(
+            rf"{re.escape(SETTING.search(text)[1])}(?=[/\"])", repository, text
+        ),
         "CITATION.cff": cite,
         "README.md": lambda text: LINKS.sub(lambda found: found[1] + line + found[2], text),
     }.items():
