@@ -11,7 +11,7 @@ import pytest
 import sphinx.util.inventory
 
 import gnn_ipu_helpers
-from gnn_ipu_helpers import datasets, poptorch_cpu, porting, viewers
+from gnn_ipu_helpers import batching, datasets, poptorch_cpu, porting, viewers
 
 from .browser import needs_browser, note_problems, open_browser, serve
 
@@ -53,7 +53,7 @@ def site(tmp_path_factory):
 def test_every_public_name_is_in_the_reference(site):
     inventory = sphinx.util.inventory.InventoryFile.loads((site / "objects.inv").read_bytes(), uri="")
     documented = {name for kind in inventory.data if kind.startswith("py:") for name in inventory.data[kind]}
-    modules = [gnn_ipu_helpers, poptorch_cpu, porting, datasets, viewers]
+    modules = [gnn_ipu_helpers, batching, poptorch_cpu, porting, datasets, viewers]
     public = {f"{module.__name__}.{name}" for module in modules for name in module.__all__}
     public |= {
         f"{poptorch_cpu.optim.__name__}.{name}" for name in ("SGD", "Adam", "AdamW", "RMSprop", "LAMB")
@@ -65,7 +65,28 @@ def test_every_public_name_is_in_the_reference(site):
         if inspect.ismodule(getattr(module, name))
     }
     aliases = {"gnn_ipu_helpers.check"}  # documented where it is defined, as gnn_ipu_helpers.porting.check
+    aliases |= {f"gnn_ipu_helpers.batching.{name}" for name in gnn_ipu_helpers.__all__}
     assert public - submodules - aliases - documented == set()
+
+
+def test_every_name_in_the_reference_has_an_example(site):
+    pages = [path.read_text(encoding="utf-8") for path in (site / "docs" / "reference").glob("*.html")]
+    begin = r'<dl class="py (?:class|function)">'
+    top_level = re.compile(rf'(?s){begin}\s*<dt class="sig[^"]*" id="([\w.]+)">(.*?)(?={begin}|\Z)')
+    entries = [entry for page in pages for entry in top_level.findall(page)]
+    assert len(entries) > 100
+    assert [name for name, text in entries if "&gt;&gt;&gt;" not in text] == []
+
+
+def test_names_of_torch_pyg_and_python_lead_to_their_documentation(site):
+    page = (site / "docs" / "reference" / "batching.html").read_text(encoding="utf-8")
+    links = set(re.findall(r'href="(https://[^"]+)"', page))
+    for part in (
+        "torch_geometric.data.Data",
+        "docs.python.org/3/library/functions.html#int",
+        "#torch.Tensor",
+    ):
+        assert any(part in link for link in links), part
 
 
 def test_every_notebook_is_a_page_with_its_outputs_and_folded_solutions(site):

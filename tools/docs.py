@@ -44,7 +44,7 @@ def lay_out(source: Path) -> None:
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(ROOT / "static", source / "static", ignore=shutil.ignore_patterns("*.md"))
     shutil.copytree(ROOT / "examples", source / "examples", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "docs", source / "docs", ignore=shutil.ignore_patterns("conf.py", "site", "__*"))
+    shutil.copytree(ROOT / "docs", source / "docs", ignore=shutil.ignore_patterns("*.py", "site", "__*"))
     for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         shutil.copy(ROOT / name, source / name)
     (source / "notebooks").mkdir()

@@ -57,7 +57,7 @@ echo "setup: making .venv with $("$python" --version)"
 rm -rf .venv
 "$python" -m venv .venv && [ -d .venv ] || fail "\`$python -m venv .venv\` made no environment; see the lines above."
 pip="install --disable-pip-version-check --progress-bar off"
-quietly "installing the packages of requirements.txt; the first time takes a few minutes" .venv/bin/python -m pip $pip -r requirements.txt ||
+quietly "installing requirements.txt, which takes a few minutes once" .venv/bin/python -m pip $pip -r requirements.txt ||
     fail "pip could not install requirements.txt: check the network or your package index, then run the command again."
 quietly "installing this package" .venv/bin/python -m pip $pip --no-deps --editable . ||
     fail "pip could not install this package into .venv; see the lines above."
