@@ -57,6 +57,7 @@ html_favicon = "site/favicon.svg"
 templates_path = ["site/templates"]
 html_css_files = ["site.css"]
 html_js_files = ["layers.js"]
+toc_object_entries_show_parents = "hide"  # the column is too narrow for them
 html_show_sourcelink = False
 html_copy_source = False
 html_math_renderer = "mathml"

@@ -134,6 +134,14 @@ def test_all_layers_stand_in_one_table(site):
     assert table[: table.index("</table>")].count("<tr") == claimed + 1
 
 
+@needs_browser
+def test_the_cheat_sheet_is_a_pdf_of_one_page_that_its_page_links_to(site):
+    printed = (site / "docs" / "cheat_sheet.pdf").read_bytes()
+    assert printed.startswith(b"%PDF")
+    assert re.findall(rb"/Count (\d+)", printed) == [b"1"]
+    assert 'href="cheat_sheet.pdf"' in (site / "docs" / "cheat_sheet.html").read_text(encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
 def tab(site):
     """A browser's tab, and the address of the site for it."""
@@ -206,6 +214,23 @@ def test_code_fits_a_laptop_and_figures_have_a_light_ground_in_the_dark(tab):
         "[...document.querySelectorAll('.bd-article img')].map(i => getComputedStyle(i).backgroundColor)"
     )
     assert set(tab.evaluate(grounds)) == {"rgb(255, 255, 255)"}
+    tab.emulate_media(color_scheme="light")
+
+
+@needs_browser
+def test_the_report_of_the_check_is_cards_on_a_phone_and_dark_in_the_dark(tab):
+    row = "[...document.querySelector('.cell_output table:has(td:nth-child(5)) tbody tr').cells]"
+    edges = f"{row}.map(cell => [cell.getBoundingClientRect().left, cell.getBoundingClientRect().right])"
+    tab.set_viewport_size({"width": 1280, "height": 900})
+    tab.goto(tab.address + "notebooks/1_at_a_glance.html")
+    assert len({left for left, _ in tab.evaluate(edges)}) == 5
+    tab.set_viewport_size({"width": 400, "height": 800})
+    assert len({left for left, _ in tab.evaluate(edges)}) == 1
+    assert max(right for _, right in tab.evaluate(edges)) <= 400
+    assert tab.evaluate(f"getComputedStyle({row}[4], '::before').content") == '"Write instead: "'
+    tab.emulate_media(color_scheme="dark", reduced_motion="reduce")
+    ground = f"getComputedStyle({row}[0].closest('.output')).backgroundColor"
+    assert tab.evaluate(ground) != "rgb(255, 255, 255)"
     tab.emulate_media(color_scheme="light")
 
 

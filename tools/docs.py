@@ -18,6 +18,7 @@ from pathlib import Path
 
 import nbformat
 import tutorials
+from chromium import CHROMIUM, FLAGS
 from sphinx.cmd.build import build_main
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -55,6 +56,12 @@ def lay_out(source: Path) -> None:
         (source / "notebooks" / f"{path.stem}.{suffix}").write_bytes(picture)
         nbformat.write(folded(notebook), source / "notebooks" / path.name)
         pictures[path.stem] = f"{path.stem}.{suffix}"
+    if CHROMIUM:
+        sheet = source / "docs" / "cheat_sheet.md"
+        link = '<a class="pdf" href="cheat_sheet.pdf" download>This page as a PDF, one sheet of A4</a>\n\n'
+        sheet.write_text(
+            sheet.read_text(encoding="utf-8").replace("\n## ", f"\n{link}## ", 1), encoding="utf-8"
+        )
     layers = source / "docs" / "supported_layers.md"
     layers.write_text(in_one_table(layers.read_text(encoding="utf-8")), encoding="utf-8")
     gallery = f"# Tutorials\n\n{cards(pictures, '')}\n{contents(list(pictures))}"
@@ -159,6 +166,27 @@ def layer_rows(section: str, verdict: str) -> list[list[str]]:
     return rows
 
 
+def print_cheat_sheet(page: Path) -> None:
+    """Write the cheat sheet beside itself as a PDF of one page, as large as it fits."""
+    if not CHROMIUM:
+        print("No Chromium or Chrome is installed: the site has no PDF of the cheat sheet.")
+        return
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        tab = browser.new_page(color_scheme="light")
+        tab.goto(page.resolve().as_uri())
+        for percent in range(100, 40, -2):
+            printed = tab.pdf(format="A4", scale=percent / 100, print_background=True)
+            if printed.count(b"/Type /Page\n") == 1:
+                break
+        else:
+            raise RuntimeError("The cheat sheet does not fit one sheet of A4, at less than half its size.")
+        browser.close()
+    page.with_suffix(".pdf").write_bytes(printed)
+
+
 def make(build: Path) -> int:
     """Write the site below the folder `build`; 0 if nothing was wrong."""
     source, site = build / "site_source", build / "site"
@@ -173,6 +201,7 @@ def make(build: Path) -> int:
     ]
     status = build_main([*settings, str(source), str(site)])
     if status == 0:
+        print_cheat_sheet(site / "docs" / "cheat_sheet.html")
         for path in (ROOT / "notebooks").glob("*.ipynb"):  # to download
             shutil.copy(path, site / "notebooks")
         if VENDOR.is_dir():
