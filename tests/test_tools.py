@@ -270,8 +270,9 @@ def make_lint(folder, interpreter, made_in=""):
     programs = folder / ".venv" / "bin"
     programs.mkdir(parents=True)
     (programs / "python").symlink_to(interpreter)
-    (programs / "ruff").write_text("#!/bin/sh\necho linted\n")
-    (programs / "ruff").chmod(0o755)
+    for name in ("ruff", "mypy"):
+        (programs / name).write_text("#!/bin/sh\necho linted\n")
+        (programs / name).chmod(0o755)
     (folder / ".venv" / "ready").write_text(made_in)
     path = link_programs(folder, "make", "bash", "sh", "dirname", "rm", "cat")
     command = [str(path / "make"), "lint"]

@@ -16,7 +16,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import colab
 import nbformat
+import repository
 import tutorials
 from chromium import CHROMIUM, FLAGS
 from sphinx.cmd.build import build_main
@@ -202,8 +204,12 @@ def make(build: Path) -> int:
     status = build_main([*settings, str(source), str(site)])
     if status == 0:
         print_cheat_sheet(site / "docs" / "cheat_sheet.html")
-        for path in (ROOT / "notebooks").glob("*.ipynb"):  # to download
-            shutil.copy(path, site / "notebooks")
+        address = repository.address()
+        if address:
+            colab.write(site / "notebooks", address)
+        else:
+            for path in (ROOT / "notebooks").glob("*.ipynb"):
+                shutil.copy(path, site / "notebooks")
         if VENDOR.is_dir():
             # So that the 3D viewer works without a network.
             shutil.copytree(VENDOR, site / "notebooks" / "vendor")
