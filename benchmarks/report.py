@@ -44,63 +44,112 @@ def read(results: Path) -> tuple[dict[str, str], list[Row]]:
     return content["header"], [Row(**row) for row in content["rows"]]
 
 
-COLOURS = {"eager": "#b0b0b0", "compiled": "#2a6fbb", "products": "#e0a030"}
-
-
 def _plots(folder: Path, rows: list[Row]) -> list[Path]:
-    """Steps as bars beside eager, other ratios as bars; a plot without rows is left out."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    matplotlib.rcParams["svg.hashsalt"] = "bench"  # the same picture for the same results
-    written = []
-    for threads in (1, 2):
-        suffix = f", {threads} thread{'s' * (threads > 1)}"
-        steps: dict[str, dict[str, Row]] = {}
+    """A plot of steps for each number of threads, one of loaders, one of epochs; none without rows."""
+    plots = {}
+    for threads in ("1 thread", "2 threads"):
+        steps = {_model(row): row for row in rows if row.name == "compiled" and row.section.endswith(threads)}
+        plots[f"step_{threads[0]}"] = {f"A training step, {threads}: times as fast as eager": steps}
+    for kind in ("loaders", "epoch"):
+        panels: dict[str, dict[str, Row]] = {}
         for row in rows:
-            if row.section.startswith("step: ") and row.section.endswith(suffix) and row.name in COLOURS:
-                name = row.section[len("step: ") : -len(suffix)]
-                steps.setdefault(name, {})[row.name] = row
-        if steps:
-            written.append(_plot_steps(folder / f"step_{threads}.svg", steps, suffix[2:]))
-    ratios = [row for row in rows if row.times is not None and not row.section.startswith("step: ")]
-    if ratios:
-        written.append(_plot_ratios(folder / "ratios.svg", ratios))
+            if row.section.startswith(f"{kind}: ") and row.times and not row.name.startswith("copy limit"):
+                title = f"{row.section[len(kind) + 2 :]}: times as fast as {row.baseline}"
+                panels.setdefault(title, {})[row.name] = row
+        plots[kind] = panels
+    written = []
+    for name, panels in plots.items():
+        panels = {title: values for title, values in panels.items() if values}
+        if panels:
+            written.append(folder / f"{name}.svg")
+            _plot_ratios(written[-1], panels)
     return written
 
 
-def _plot_steps(path: Path, steps: dict[str, dict[str, Row]], title: str) -> Path:
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(8, 0.45 * len(steps) + 1.4))
-    names = list(steps)[::-1]
-    for shift, (kind, colour) in enumerate(COLOURS.items()):
-        share = [steps[name][kind].value / steps[name]["eager"].value for name in names]
-        places = [place + 0.27 * (1 - shift) for place in range(len(names))]
-        axes.barh(places, share, 0.25, color=colour, label=kind)
-    axes.set_yticks(range(len(names)), names)
-    axes.set_xlabel("CPU time of a training step, eager = 1")
-    axes.set_title(title)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12 - 0.3 / len(names)), ncols=3, frameon=False)
-    return _save(figure, path)
+def _model(row: Row) -> str:
+    """The name of the model in the section of a step."""
+    return row.section[len("step: ") :].rsplit(", ", 1)[0]
 
 
-def _plot_ratios(path: Path, rows: list[Row]) -> Path:
-    from matplotlib import pyplot
+def _plot_ratios(path: Path, panels: dict[str, dict[str, Row]]) -> None:
+    """Bars with their quartiles, a panel for each title, and a line where both take the same time."""
+    from gnn_ipu_helpers.viewers.pictures import COLOURS, Picture, new_figure, styled
 
-    figure, axes = pyplot.subplots(figsize=(8, 0.3 * len(rows) + 1.2))
-    rows = rows[::-1]
-    axes.barh(range(len(rows)), [row.times for row in rows], color=COLOURS["compiled"])
-    axes.set_yticks(range(len(rows)), [f"{row.section}: {row.name}" for row in rows])
-    axes.axvline(1, color="black", linewidth=0.8)
-    axes.set_xscale("log")
-    axes.set_xlabel("times as fast as the section's baseline")
-    return _save(figure, path)
+    with styled():
+        heights = [0.6 + 0.24 * len(rows) for rows in panels.values()]
+        figure = new_figure(sum(heights))
+        all_axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
+        words = []
+        for axes, (title, rows) in zip(all_axes, panels.items()):
+            for place, row in enumerate(rows.values()):
+                axes.barh(-place, row.times, 0.7, color=COLOURS[0])
+                axes.annotate(
+                    f"{row.times:.1f}", (row.times, -place), (4, 0), textcoords="offset points", va="center"
+                )
+            axes.axvline(1, color=COLOURS[1], linewidth=1.2)
+            axes.set_yticks([-place for place in range(len(rows))], labels=list(rows))
+            axes.tick_params(axis="y", length=0)
+            axes.set_xlim(0, 1.12 * max(row.times for row in rows.values()))
+            axes.set_title(title, loc="left")
+            words.append(f"{title}: " + ", ".join(f"{name} {row.times:.2f}" for name, row in rows.items()))
+        Picture(figure, ". ".join(words) + ".").save(path)
 
 
-def _save(figure: object, path: Path) -> Path:
-    from matplotlib import pyplot
+# The page: tables between `<!-- table: NAME -->` and `<!-- end -->`, and copies of the plots.
 
-    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
-    pyplot.close(figure)
-    return path
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "does_it_pay.md"
+FIGURES = Path(__file__).resolve().parent.parent / "static"
+
+
+def page(results: Path) -> None:
+    """Write the results into the tables of docs/does_it_pay.md, and its plots into static/."""
+    header, rows = read(results)
+    text = PAGE.read_text(encoding="utf-8")
+    for name, lines in _tables(header, rows).items():
+        before, _, rest = text.partition(f"<!-- table: {name} -->\n")
+        _, _, after = rest.partition("<!-- end -->")
+        if not rest:
+            raise SystemExit(f"{PAGE.name} has no place for the table {name!r}: write <!-- table: {name} -->")
+        text = before + "\n".join([f"<!-- table: {name} -->", *lines, "<!-- end -->"]) + after
+    PAGE.write_text(text, encoding="utf-8")
+    for plot in _plots(results.parent, rows):
+        (FIGURES / f"bench_{plot.name}").write_bytes(plot.read_bytes())
+
+
+def _tables(header: dict[str, str], rows: list[Row]) -> dict[str, list[str]]:
+    """The lines of each table in Markdown."""
+    tables = {"machine": [*(f"- {key}: {value}" for key, value in header.items())]}
+    steps: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        if row.section.startswith("step: ") and row.name in ("eager", "compiled", "products"):
+            steps.setdefault(row.section, {})[row.name] = row
+    lines = ["| model | threads | eager ms | compiled ms | products ms | times eager | quartiles |"]
+    lines += ["|---|---|---|---|---|---|---|"]
+    for section, kinds in steps.items():
+        eager, compiled, products = (kinds[kind] for kind in ("eager", "compiled", "products"))
+        times = [eager.value, compiled.value, products.value]
+        ratio = f"{compiled.times:.2f} | {compiled.times_low:.2f} to {compiled.times_high:.2f}"
+        threads = section.rsplit(", ", 1)[1].split()[0]
+        numbers = " | ".join(_short(value) for value in times)
+        lines.append(f"| {_model(compiled)} | {threads} | {numbers} | {ratio} |")
+    tables["step"] = lines
+    for kind in ("loaders", "packing", "growth", "sampling", "beside JAX", "start", "epoch"):
+        found = [row for row in rows if row.section.startswith(f"{kind}: ")]
+        lines = ["| | | | times |", "|---|---|---|---|"]
+        for row in found:
+            ratio = (
+                "" if row.times is None else f"{row.times:.2f} ({row.times_low:.2f} to {row.times_high:.2f})"
+            )
+            value = f"{_short(row.value)} {row.unit}".strip()
+            lines.append(f"| {row.section[len(kind) + 2 :]} | {row.name} | {value} | {ratio} |")
+        tables[kind] = lines
+    means = [row for row in rows if " models, " in row.section]
+    tables["means"] = [f"- {row.section[6:]}, {row.name}: {row.value:.2f} {row.unit}" for row in means]
+    return tables
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+    page(Path(__file__).resolve().parent.parent / "build" / "bench" / "results.json")

@@ -69,7 +69,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--epochs", type=int, default=60, help="times to see every molecule (60)")
+    parser.add_argument("--epochs", type=int, default=100, help="times to see every molecule (100)")
     parser.add_argument("--pack-size", type=int, default=32, help="molecules in a pack, about (32)")
     parser.add_argument("--hidden", type=int, default=32, help="width of the hidden layers (32)")
     parser.add_argument("--lr", type=float, default=0.01, help="learning rate (0.01)")

@@ -45,7 +45,7 @@ def test_the_table_shows_every_row_with_spread_and_ratio(rows):
 def test_results_and_plots_are_written(rows, tmp_path):
     header = {"processor": "one", "torch": "2"}
     written = report.write(tmp_path / "bench", header, rows)
-    assert [path.name for path in written] == ["results.json", "step_1.svg", "ratios.svg"]
+    assert [path.name for path in written] == ["results.json", "step_1.svg", "loaders.svg"]
     assert all(path.stat().st_size > 100 for path in written)
     assert report.read(written[0]) == (header, rows)
     assert json.loads(written[0].read_text())["rows"][0]["section"] == "step: GCN, 1 thread"
@@ -65,3 +65,31 @@ def test_functions_are_timed_in_turns():
     assert {name: len(values) for name, values in times.items()} == {"a": 3, "b": 3}
     turns = [name for name, before in zip(order, [None, *order]) if name != before]
     assert turns == ["a", "b"] * 4  # once for finding out how often each fits into its time
+
+
+def test_the_page_is_filled_from_the_results(rows, tmp_path, monkeypatch):
+    page = tmp_path / "page.md"
+    tables = report._tables({}, rows)
+    page.write_text(
+        "Text.\n" + "".join(f"<!-- table: {n} -->\nold\n<!-- end -->\n" for n in tables) + "More.\n"
+    )
+    monkeypatch.setattr(report, "PAGE", page)
+    monkeypatch.setattr(report, "FIGURES", tmp_path)
+    results = report.write(tmp_path / "bench", {"torch": "2"}, rows)[0]
+    for _ in range(2):  # twice: the places are kept
+        report.page(results)
+    text = page.read_text()
+    assert text.startswith("Text.\n<!-- table: machine -->\n- torch: 2\n<!-- end -->")
+    assert text.endswith("More.\n")
+    assert "old" not in text
+    assert "| GCN | 1 | 6 | 2 | 1 | 2.00 | 1.75 to 3.00 |" in text
+    assert "| QM9 | ours | 0.1 s | 20.00 (20.00 to 20.00) |" in text
+    assert "GCN 2.00" in (tmp_path / "bench_step_1.svg").read_text()
+
+
+def test_a_page_without_a_place_for_a_table_is_refused(rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "PAGE", tmp_path / "page.md")
+    report.PAGE.write_text("nothing")
+    results = report.write(tmp_path, {}, rows)[0]
+    with pytest.raises(SystemExit, match="no place for the table 'machine'"):
+        report.page(results)
