@@ -145,6 +145,7 @@ def in_one_table(page: str) -> str:
         "pass what is named. *Replaced*: PyG's own code is dynamic inside, and a static version of the same "
         "mathematics takes its place while a model is compiled. *Not static*: an IPU cannot run it as it is."
     )
+    before = re.sub(r"Written by `make layers`.*?do not edit\.\s*", "", before)  # meant for the file itself
     rest = [f"## {part}" for part in sections.values()]
     return "\n".join([before, about, "", "::::{div} layers", *table, "::::", "", *rest])
 
