@@ -230,7 +230,7 @@ def test_the_report_of_the_check_is_cards_on_a_phone_and_dark_in_the_dark(tab):
     assert tab.evaluate(f"getComputedStyle({row}[4], '::before').content") == '"Write instead: "'
     tab.emulate_media(color_scheme="dark", reduced_motion="reduce")
     ground = f"getComputedStyle({row}[0].closest('.output')).backgroundColor"
-    assert tab.evaluate(ground) != "rgb(255, 255, 255)"
+    assert tab.evaluate(ground) == tab.evaluate("getComputedStyle(document.body).backgroundColor")
     tab.emulate_media(color_scheme="light")
 
 
