@@ -229,6 +229,8 @@ def test_the_report_of_the_check_is_cards_on_a_phone_and_dark_in_the_dark(tab):
     assert max(right for _, right in tab.evaluate(edges)) <= 400
     assert tab.evaluate(f"getComputedStyle({row}[4], '::before').content") == '"Write instead: "'
     tab.emulate_media(color_scheme="dark", reduced_motion="reduce")
+    tab.reload()
+    assert tab.evaluate("document.documentElement.dataset.theme") == "dark"
     ground = f"getComputedStyle({row}[0].closest('.output')).backgroundColor"
     assert tab.evaluate(ground) == tab.evaluate("getComputedStyle(document.body).backgroundColor")
     tab.emulate_media(color_scheme="light")
