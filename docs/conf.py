@@ -9,6 +9,7 @@ from latex2mathml.converter import convert
 import gnn_ipu_helpers
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
+import reference_examples
 import repository
 
 project = "Static-graph GNNs"
@@ -56,6 +57,7 @@ html_favicon = "site/favicon.svg"
 templates_path = ["site/templates"]
 html_css_files = ["site.css"]
 html_js_files = ["layers.js"]
+toc_object_entries_show_parents = "hide"  # the column is too narrow for them
 html_show_sourcelink = False
 html_copy_source = False
 html_math_renderer = "mathml"
@@ -77,6 +79,74 @@ def write_math(self, node):
     raise nodes.SkipNode
 
 
+EXAMPLES = reference_examples.read()
+
+
+def add_example(app, what, name, value, options, lines):
+    """Give a docstring without an example the one of docs/reference/examples."""
+    if name in EXAMPLES and not any(">>>" in line for line in lines):
+        lines += ["", "Example:", *(f"    {line}" for line in EXAMPLES[name][1].splitlines()), ""]
+
+
+# Where others document their names: by the beginning of the full name, the page; {} stands for the full name.
+# An inventory of theirs would have to come from the network for each build.
+TORCH = "https://docs.pytorch.org/docs/stable/"
+PYG = "https://pytorch-geometric.readthedocs.io/en/latest/"
+PYTHON = "https://docs.python.org/3/library/"
+PAGES_ELSEWHERE = {
+    "torch.Tensor": TORCH + "tensors.html",
+    "torch.dtype": TORCH + "tensor_attributes.html",
+    "torch.utils.data.": TORCH + "data.html",
+    "torch.nn.Parameter": TORCH + "generated/torch.nn.parameter.Parameter.html",
+    "torch.nn.": TORCH + "generated/{}.html",
+    "torch.optim.Optimizer": TORCH + "optim.html",
+    "torch.optim.": TORCH + "generated/{}.html",
+    "torch.Generator": TORCH + "generated/{}.html",
+    "torch_geometric.data.": PYG + "generated/{}.html",
+    "torch_geometric.datasets.": PYG + "generated/{}.html",
+    "torch_geometric.loader.": PYG + "modules/loader.html",
+    "typing.": PYTHON + "typing.html",
+    "collections.abc.": PYTHON + "collections.abc.html",
+    "pathlib.": PYTHON + "pathlib.html",
+    "os.PathLike": PYTHON + "os.html",
+    "enum.": PYTHON + "enum.html",
+}
+PAGES_ELSEWHERE.update(
+    {name: PYTHON + "stdtypes.html" for name in ("str", "list", "tuple", "dict", "bytes", "set")}
+)
+PAGES_ELSEWHERE.update(
+    {name: PYTHON + "functions.html" for name in ("int", "float", "bool", "object", "type")}
+)
+# Written under another name than the one that it is documented by.
+DOCUMENTED_AS = {
+    "Tensor": "torch.Tensor",
+    "pyg.": "torch_geometric.datasets.",
+    "torch_geometric.data.data.": "torch_geometric.data.",
+    "torch_geometric.data.hetero_data.": "torch_geometric.data.",
+    "torch_geometric.data.batch.": "torch_geometric.data.",
+    "torch_geometric.loader.cluster.": "torch_geometric.loader.",
+    "torch.nn.modules.module.": "torch.nn.",
+    "torch._C.": "torch.",
+    "torch.optim.optimizer.": "torch.optim.",
+    "torch_geometric.loader.neighbor_loader.": "torch_geometric.loader.",
+}
+
+
+def link_elsewhere(app, environment, node, content):
+    """A link to where torch, PyG or Python documents the name, which is not one of ours."""
+    name = node.get("reftarget", "")
+    for written, documented in DOCUMENTED_AS.items():
+        if name.startswith(written):
+            name = documented + name[len(written) :]
+    for beginning, page in PAGES_ELSEWHERE.items():
+        if name == beginning or (beginning.endswith(".") and name.startswith(beginning)):
+            address = f"{page.format(name)}#{name}"
+            return nodes.reference("", "", content, internal=False, refuri=address, reftitle=name)
+    return None
+
+
 def setup(app):
+    app.connect("autodoc-process-docstring", add_example, priority=400)  # before Napoleon reads it
+    app.connect("missing-reference", link_elsewhere)
     app.connect("html-page-context", offer_notebook)
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))

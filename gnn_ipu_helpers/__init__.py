@@ -1,8 +1,13 @@
 """Fixed-size batching and static-graph execution for PyTorch Geometric, with or without an IPU.
 
-`from gnn_ipu_helpers import datasets, viewers` gives the tutorials' data and figures; they are not imported
-here, so that the loaders can be used without what those need.
+`datasets` and `viewers`, the tutorials' data and figures, are imported when they are first asked for, so that
+the loaders can be used without what those need.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
 
 from ._backend import backend, compile_count, poptorch, settings_without_effect
 from .batching import (
@@ -40,3 +45,13 @@ __all__ = [
     "poptorch",
     "settings_without_effect",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("datasets", "viewers"):
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), "datasets", "viewers"])

@@ -3,13 +3,12 @@
 import contextlib
 import functools
 import http.server
-import shutil
 import threading
 
 import pytest
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
+from tools.chromium import CHROMIUM, FLAGS
+
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 
 

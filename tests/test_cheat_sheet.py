@@ -80,7 +80,7 @@ def test_layers_stand_where_the_list_of_layers_has_them():
         "Not static": "Not static",
     }
     for beginning, heading in wanted.items():
-        line = next(line for line in TEXT.splitlines() if line.startswith(beginning + ":"))
+        line = next(line for line in TEXT.splitlines() if line.startswith(f"- {beginning}:"))
         names = re.findall(r"`(\w+)`", line[len(beginning) :])
         assert len(names) >= 4
         assert [name for name in names if f"`{name}`" not in parts[heading]] == []

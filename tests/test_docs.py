@@ -11,7 +11,7 @@ import pytest
 import sphinx.util.inventory
 
 import gnn_ipu_helpers
-from gnn_ipu_helpers import datasets, poptorch_cpu, porting, viewers
+from gnn_ipu_helpers import batching, datasets, poptorch_cpu, porting, viewers
 
 from .browser import needs_browser, note_problems, open_browser, serve
 
@@ -53,7 +53,7 @@ def site(tmp_path_factory):
 def test_every_public_name_is_in_the_reference(site):
     inventory = sphinx.util.inventory.InventoryFile.loads((site / "objects.inv").read_bytes(), uri="")
     documented = {name for kind in inventory.data if kind.startswith("py:") for name in inventory.data[kind]}
-    modules = [gnn_ipu_helpers, poptorch_cpu, porting, datasets, viewers]
+    modules = [gnn_ipu_helpers, batching, poptorch_cpu, porting, datasets, viewers]
     public = {f"{module.__name__}.{name}" for module in modules for name in module.__all__}
     public |= {
         f"{poptorch_cpu.optim.__name__}.{name}" for name in ("SGD", "Adam", "AdamW", "RMSprop", "LAMB")
@@ -65,7 +65,28 @@ def test_every_public_name_is_in_the_reference(site):
         if inspect.ismodule(getattr(module, name))
     }
     aliases = {"gnn_ipu_helpers.check"}  # documented where it is defined, as gnn_ipu_helpers.porting.check
+    aliases |= {f"gnn_ipu_helpers.batching.{name}" for name in gnn_ipu_helpers.__all__}
     assert public - submodules - aliases - documented == set()
+
+
+def test_every_name_in_the_reference_has_an_example(site):
+    pages = [path.read_text(encoding="utf-8") for path in (site / "docs" / "reference").glob("*.html")]
+    begin = r'<dl class="py (?:class|function)">'
+    top_level = re.compile(rf'(?s){begin}\s*<dt class="sig[^"]*" id="([\w.]+)">(.*?)(?={begin}|\Z)')
+    entries = [entry for page in pages for entry in top_level.findall(page)]
+    assert len(entries) > 100
+    assert [name for name, text in entries if "&gt;&gt;&gt;" not in text] == []
+
+
+def test_names_of_torch_pyg_and_python_lead_to_their_documentation(site):
+    page = (site / "docs" / "reference" / "batching.html").read_text(encoding="utf-8")
+    links = set(re.findall(r'href="(https://[^"]+)"', page))
+    for part in (
+        "torch_geometric.data.Data",
+        "docs.python.org/3/library/functions.html#int",
+        "#torch.Tensor",
+    ):
+        assert any(part in link for link in links), part
 
 
 def test_every_notebook_is_a_page_with_its_outputs_and_folded_solutions(site):
@@ -86,7 +107,7 @@ def test_every_tutorial_has_a_card_with_a_thumbnail_and_can_be_downloaded(site):
         text = (site / page).read_text(encoding="utf-8")
         assert len(re.findall(r'<div[^>]*class="[^"]*sd-card ', text)) == len(NOTEBOOKS)
         for name in NOTEBOOKS:
-            assert f"_images/{name}.png" in text
+            assert re.search(rf"_images/{name}\.(png|svg)", text)
     for name in NOTEBOOKS:
         assert f'href="{name}.ipynb" download' in (site / "notebooks" / f"{name}.html").read_text("utf-8")
         assert nbformat.read(site / "notebooks" / f"{name}.ipynb", as_version=4).cells
@@ -111,6 +132,14 @@ def test_all_layers_stand_in_one_table(site):
     claimed = int(re.search(r"(\d+) layers", page)[1])
     table = page[page.index('class="layers') :]
     assert table[: table.index("</table>")].count("<tr") == claimed + 1
+
+
+@needs_browser
+def test_the_cheat_sheet_is_a_pdf_of_one_page_that_its_page_links_to(site):
+    printed = (site / "docs" / "cheat_sheet.pdf").read_bytes()
+    assert printed.startswith(b"%PDF")
+    assert re.findall(rb"/Count (\d+)", printed) == [b"1"]
+    assert 'href="cheat_sheet.pdf"' in (site / "docs" / "cheat_sheet.html").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -185,6 +214,25 @@ def test_code_fits_a_laptop_and_figures_have_a_light_ground_in_the_dark(tab):
         "[...document.querySelectorAll('.bd-article img')].map(i => getComputedStyle(i).backgroundColor)"
     )
     assert set(tab.evaluate(grounds)) == {"rgb(255, 255, 255)"}
+    tab.emulate_media(color_scheme="light")
+
+
+@needs_browser
+def test_the_report_of_the_check_is_cards_on_a_phone_and_dark_in_the_dark(tab):
+    row = "[...document.querySelector('.cell_output table:has(td:nth-child(5)) tbody tr').cells]"
+    edges = f"{row}.map(cell => [cell.getBoundingClientRect().left, cell.getBoundingClientRect().right])"
+    tab.set_viewport_size({"width": 1280, "height": 900})
+    tab.goto(tab.address + "notebooks/1_at_a_glance.html")
+    assert len({left for left, _ in tab.evaluate(edges)}) == 5
+    tab.set_viewport_size({"width": 400, "height": 800})
+    assert len({left for left, _ in tab.evaluate(edges)}) == 1
+    assert max(right for _, right in tab.evaluate(edges)) <= 400
+    assert tab.evaluate(f"getComputedStyle({row}[4], '::before').content") == '"Write instead: "'
+    tab.emulate_media(color_scheme="dark", reduced_motion="reduce")
+    tab.reload()
+    assert tab.evaluate("document.documentElement.dataset.theme") == "dark"
+    ground = f"getComputedStyle({row}[0].closest('.output')).backgroundColor"
+    assert tab.evaluate(ground) == tab.evaluate("getComputedStyle(document.body).backgroundColor")
     tab.emulate_media(color_scheme="light")
 
 

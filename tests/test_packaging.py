@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from email.parser import Parser
 from pathlib import Path
@@ -95,6 +96,35 @@ def test_the_wheel_says_whose_and_what_it_is(wheel):
     assert "PopTorch" in about["Keywords"]
     assert "Typing :: Typed" in about.get_all("Classifier")
     assert {"viewers", "sampling", "notebooks"} <= set(about.get_all("Provides-Extra"))
+    addresses = dict(entry.split(", ") for entry in about.get_all("Project-URL"))
+    assert {"Repository", "Issues", "Changelog"} <= set(addresses)
+    assert len({address.split("/")[3] for address in addresses.values()}) == 1
+
+
+def test_datasets_and_viewers_load_when_they_are_first_asked_for():
+    script = """
+import sys
+import gnn_ipu_helpers
+early = [n for n in sys.modules if n.split(".")[0] == "matplotlib" or n in (
+    "gnn_ipu_helpers.datasets", "gnn_ipu_helpers.viewers")]
+print(early, {"datasets", "viewers"} <= set(dir(gnn_ipu_helpers)))
+print(gnn_ipu_helpers.datasets.__name__, gnn_ipu_helpers.viewers.__name__)
+"""
+    command = [sys.executable, "-W", "ignore", "-c", script]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert ran.stdout.splitlines() == ["[] True", "gnn_ipu_helpers.datasets gnn_ipu_helpers.viewers"]
+    with pytest.raises(AttributeError, match="has no attribute 'dataset'"):
+        gnn_ipu_helpers.dataset  # noqa: B018
+
+
+@pytest.mark.parametrize("line", ["from gnn_ipu_helpers import viewers", "import gnn_ipu_helpers.viewers"])
+def test_a_missing_matplotlib_is_named_with_what_to_install(line):
+    hide = "import sys\nsys.modules['matplotlib'] = None\n"
+    command = [sys.executable, "-W", "ignore", "-c", hide + line]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.stderr.splitlines()[-1].endswith(
+        'matplotlib, which is not installed: pip install "gnn_ipu_helpers[viewers]"'
+    )
 
 
 def test_version_citation_and_changelog_agree():
@@ -183,23 +213,48 @@ def test_the_dev_container_opens_files_that_exist():
     assert container["postCreateCommand"].startswith("make setup")
 
 
-def test_the_colab_cell_fetches_and_installs_where_nothing_is(sources, tmp_path):
-    repository, target = tmp_path / "repository", tmp_path / "site"
+def test_the_colab_cell_fetches_and_installs_in_a_bare_environment(sources, tmp_path):
+    """An environment of its own that has torch and the rest as Colab has them, but not this package."""
+    repository = tmp_path / "repository"
     shutil.copytree(sources, repository, ignore=shutil.ignore_patterns("build", "*.egg-info"))
     (repository / "notebooks").mkdir()
     (repository / "notebooks" / "placeholder").touch()
     git = ["git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@b"]
     for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "all"]):
         subprocess.run([*git, *command], check=True)
-    # pip must do without a network: no dependencies, the setuptools that is here, into a folder of our own.
-    pip = {"PIP_TARGET": str(target), "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_INDEX": "1"}
-    start = f"os.environ.update({pip!r})\nTARGET = {str(target)!r}\nsys.path.insert(0, TARGET)\n"
+    bare = tmp_path / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True, timeout=120)
+    (packages,) = bare.glob("lib/python*/site-packages")
+    # A folder named in a .pth file is searched, but its own .pth files are not: one leads to this repository.
+    (packages / "packages.pth").write_text(sysconfig.get_paths()["purelib"])
+    # pip must do without a network; with "0" it builds with the setuptools that is here.
+    environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "GNN_IPU_DATA": "standin"}
+    environment.update(PIP_NO_INDEX="1", PIP_NO_BUILD_ISOLATION="0")
     cell = load_tool("colab").cell(repository.as_uri())
-    ran = run_alone(start + cell + "print(os.getcwd())\n" + USE_A_LOADER, tmp_path)
+    script = cell + f"print(os.getcwd())\nTARGET = {str(packages)!r}\n" + USE_A_LOADER
+    ran = subprocess.run(
+        [str(bare / "bin" / "python"), "-c", script],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
     assert ran.returncode == 0, ran.stderr
     printed = ran.stdout.splitlines()
     assert Path(printed[0]) == tmp_path / "tutorials" / "notebooks"
-    assert printed[-1].startswith(f"253 10 {target}")
+    assert printed[-1].startswith(f"253 10 {packages}")
+
+
+def test_the_links_for_colab_lead_to_the_branch_that_the_workflow_fills():
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "site.yml").read_text(encoding="utf-8"))["jobs"]
+    (commands,) = (step["run"] for step in jobs["colab"]["steps"] if "colab.py" in step.get("run", ""))
+    folder = re.search(r"colab.py --into build/colab/(\S+)", commands)[1]
+    branch = re.search(r"--initial-branch=(\S+)", commands)[1]
+    assert commands.strip().endswith(f" {branch}")
+    links = load_tool("repository").launch_links("https://github.com/ada/graphs", "1_a.ipynb")
+    assert links["Colab"].endswith(f"/ada/graphs/blob/{branch}/{folder}/1_a.ipynb")
 
 
 def test_the_colab_cell_does_nothing_where_the_package_is(monkeypatch):

@@ -56,7 +56,21 @@ def test_run_says_at_the_end_what_ran_on_what(tool, tmp_path, capsys):
         "  1_first   Cora: stand-in, 3 nodes",
         "  2_second  QM9: real data",
     ]
-    assert "README.md" in lines[4]
+    assert "README.md" in lines[5]
+    assert [line[0] for line in lines[4:7]] == ["┌", "│", "└"]
+
+
+def test_a_stand_in_is_a_box_on_the_page_before_anything_else(tool, tmp_path):
+    note = "Cora is a stand-in here (made <up>), because there is no network."
+    path = write(tmp_path / "1_first.ipynb", f"print('Backend: none')\nprint('Note: {note}')")
+    plain = write(tmp_path / "2_plain.ipynb", "print('Backend: none')")
+    tool.run([path, plain])
+    page = (tmp_path / "build" / "html" / "1_first.html").read_text(encoding="utf-8")
+    box = page[page.index('<div class="note"') : page.index("</div>", page.index('<div class="note"'))]
+    assert "Cora is a stand-in here (made &lt;up&gt;)" in box
+    assert page.index('<div class="note"') < page.index("<h1")
+    assert '<div class="note"' not in (tmp_path / "build" / "html" / "2_plain.html").read_text("utf-8")
+    assert (tmp_path / "build" / "html" / "index.html").read_text("utf-8").count("On stand-in data") == 1
 
 
 def test_run_prints_one_line_a_notebook(tool, tmp_path, capfd):
@@ -65,6 +79,64 @@ def test_run_prints_one_line_a_notebook(tool, tmp_path, capfd):
     printed, errors = capfd.readouterr()
     assert re.match(r"\[1/1\] 1_small\.ipynb … \d+ s\n", printed)
     assert errors == ""
+
+
+def test_on_a_terminal_one_line_is_rewritten_cell_by_cell(tool, tmp_path, capsys, monkeypatch):
+    path = write(tmp_path / "1_small.ipynb", "1", "2", "3")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    tool.run([path])
+    printed = capsys.readouterr().out.split("\n")[0]
+    shown = printed.split("\r\033[K")
+    assert [re.sub(r"\d+ s$", "- s", text) for text in shown[1:]] == [
+        *(f"[1/1] 1_small.ipynb … cell {number} of 3, - s" for number in (1, 2, 3)),
+        "[1/1] 1_small.ipynb … - s",
+    ]
+
+
+@pytest.mark.parametrize(("load", "threads"), [(0.1, 4), (1.6, 2), (9.0, 1)])
+def test_kernels_get_as_many_threads_as_cores_are_idle(tool, monkeypatch, load, threads):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(tool.os, "sched_getaffinity", lambda _: set(range(8)))
+    monkeypatch.setattr(tool.psutil, "cpu_count", lambda logical: 4)
+    monkeypatch.setattr(tool.psutil, "getloadavg", lambda: (load, 0.0, 0.0))
+    assert tool.thread_settings()["OMP_NUM_THREADS"] == str(threads)
+
+
+def test_threads_that_the_user_set_are_kept_and_others_reach_the_kernel(tool, tmp_path, monkeypatch):
+    path = write(tmp_path / "1_small.ipynb", "import os\nos.environ['OMP_NUM_THREADS']")
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert tool.thread_settings() == {}
+    cells = tool.execute(path, environment={"OMP_NUM_THREADS": "2"}).cells
+    assert cells[1].outputs[0].data["text/plain"] == "'2'"
+
+
+def test_the_first_page_shows_every_notebook_that_ran(tool, tmp_path):
+    paths = [write(tmp_path / f"{number}_a.ipynb", f"{number}") for number in (1, 2)]
+    tool.run(paths[:1])
+    tool.run(paths[1:])
+    page = (tmp_path / "build" / "html" / "index.html").read_text(encoding="utf-8")
+    assert re.findall(r'<a href="([^"]+)">', page) == ["1_a.html", "2_a.html"]
+    assert page.count("<h2>A title</h2>") == 2
+    assert page.count('<img src="data:image/svg+xml;base64,') == 2
+
+
+def test_pages_lead_to_the_ones_before_and_after_and_to_all(tool, tmp_path):
+    paths = [write(tmp_path / f"{number}_a.ipynb", "1") for number in (1, 2, 3)]
+    tool.export(nbformat.read(paths[1], as_version=4), paths[1])
+    page = (tmp_path / "build" / "html" / "2_a.html").read_text(encoding="utf-8")
+    for target in ("1_a.html", "3_a.html", "index.html"):
+        assert page.count(f'href="{target}"') == 2
+    assert "<title>A title</title>" in page
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_pages_ask_for_nothing_elsewhere(tool, tmp_path, path):
+    tool.export(nbformat.read(path, as_version=4), path)
+    page = (tmp_path / "build" / "html" / f"{path.stem}.html").read_text(encoding="utf-8")
+    assert "<h1" in page
+    tags = re.findall(r"<(?:script|link|img|iframe|source)\b[^>]*", page)
+    assert [tag for tag in tags if re.search(r"(?:src|href)=.?(?:https?:)?//", tag)] == []
+    assert re.findall(r"(?:import\b[^;\n]*|@import[^;]*|url\()['\"]?https?://", page) == []
 
 
 def test_pages_hold_the_figures_and_lead_to_the_docs(tool, tmp_path):
@@ -82,6 +154,7 @@ def test_pages_hold_the_figures_and_lead_to_the_docs(tool, tmp_path):
 @pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
 def test_links_of_everything_exported_lead_to_files(tool, tmp_path, path):
     tool.export(nbformat.read(path, as_version=4), path)
+    tool.write_index({})
     build = tmp_path / "build"
     page = (build / "html" / f"{path.stem}.html").read_text(encoding="utf-8")
     links = {
@@ -181,7 +254,7 @@ def run_setup(folder, python_source):
     """tools/setup.sh in a folder that holds nothing else, with `python_source` as the only Python."""
     (folder / "tools").mkdir()
     (folder / "tools" / "setup.sh").write_text((ROOT / "tools" / "setup.sh").read_text())
-    programs = link_programs(folder, "bash", "dirname", "rm", "cat")
+    programs = link_programs(folder, "bash", "dirname", "rm", "cat", "mkdir", "chmod", "tail")
     if python_source:
         (programs / "python3").write_text(f"#!{programs / 'bash'}\n{python_source}\n")
         (programs / "python3").chmod(0o755)
@@ -197,8 +270,9 @@ def make_lint(folder, interpreter, made_in=""):
     programs = folder / ".venv" / "bin"
     programs.mkdir(parents=True)
     (programs / "python").symlink_to(interpreter)
-    (programs / "ruff").write_text("#!/bin/sh\necho linted\n")
-    (programs / "ruff").chmod(0o755)
+    for name in ("ruff", "mypy"):
+        (programs / name).write_text("#!/bin/sh\necho linted\n")
+        (programs / name).chmod(0o755)
     (folder / ".venv" / "ready").write_text(made_in)
     path = link_programs(folder, "make", "bash", "sh", "dirname", "rm", "cat")
     command = [str(path / "make"), "lint"]
@@ -261,3 +335,16 @@ def test_no_compiler_is_said_and_setup_goes_on(tmp_path):
     result = run_setup(tmp_path, "exit 0")
     assert "no C++ compiler found" in result.stdout
     assert "making .venv" in result.stdout
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_pip_works_behind_one_line_and_is_heard_when_it_fails(tmp_path, works):
+    pip = f"#!/bin/sh\\necho Collecting something\\nexit {0 if works else 1}\\n"
+    make_environment = f'mkdir -p .venv/bin; printf "{pip}" >.venv/bin/python; chmod +x .venv/bin/python'
+    source = f'case "$*" in *"-m venv"*) {make_environment};; esac'
+    result = run_setup(tmp_path, source)
+    assert (result.returncode == 0) == works
+    assert "Collecting" not in result.stdout
+    assert ("Collecting something" in result.stderr) != works
+    assert ("pip could not install requirements.txt" in result.stderr) != works
+    assert result.stdout.count("\n") == (5 if works else 3)  # no compiler; making; packages; package; done

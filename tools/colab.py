@@ -6,6 +6,10 @@
 Where the package is installed the cell does nothing, so it can stay in a notebook that is run elsewhere.
 Where it is not, the cell clones the repository, installs the package with what the notebooks need, and goes
 into the folder of the notebooks: the appendix reads the examples beside it. Colab's own torch is kept.
+
+Colab opens notebooks from GitHub, so the workflow that publishes the site also writes these copies to the
+branch `colab`, to which the links for Colab lead. The notebooks that the site offers to download begin with
+the cell too, once the repository has an address.
 """
 
 from __future__ import annotations

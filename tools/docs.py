@@ -10,14 +10,17 @@ table of layers. Any warning is an error: a link to nowhere, a docstring that re
 
 from __future__ import annotations
 
-import base64
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import colab
 import nbformat
+import repository
+import tutorials
+from chromium import CHROMIUM, FLAGS
 from sphinx.cmd.build import build_main
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,22 +47,31 @@ def lay_out(source: Path) -> None:
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(ROOT / "static", source / "static", ignore=shutil.ignore_patterns("*.md"))
     shutil.copytree(ROOT / "examples", source / "examples", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "docs", source / "docs", ignore=shutil.ignore_patterns("conf.py", "site", "__*"))
+    shutil.copytree(ROOT / "docs", source / "docs", ignore=shutil.ignore_patterns("*.py", "site", "__*"))
     for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         shutil.copy(ROOT / name, source / name)
     (source / "notebooks").mkdir()
-    names = []
+    pictures = {}
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         notebook = nbformat.read(path, as_version=4)
-        (source / "notebooks" / f"{path.stem}.png").write_bytes(first_figure(notebook))
+        suffix, picture = tutorials.thumbnail(notebook)
+        (source / "notebooks" / f"{path.stem}.{suffix}").write_bytes(picture)
         nbformat.write(folded(notebook), source / "notebooks" / path.name)
-        names.append(path.stem)
+        pictures[path.stem] = f"{path.stem}.{suffix}"
+    if CHROMIUM:
+        sheet = source / "docs" / "cheat_sheet.md"
+        link = '<a class="pdf" href="cheat_sheet.pdf" download>This page as a PDF, one sheet of A4</a>\n\n'
+        sheet.write_text(
+            sheet.read_text(encoding="utf-8").replace("\n## ", f"\n{link}## ", 1), encoding="utf-8"
+        )
     layers = source / "docs" / "supported_layers.md"
     layers.write_text(in_one_table(layers.read_text(encoding="utf-8")), encoding="utf-8")
-    gallery = f"# Tutorials\n\n{cards('')}\n{contents(names)}"
+    gallery = f"# Tutorials\n\n{cards(pictures, '')}\n{contents(list(pictures))}"
     (source / "notebooks" / "index.md").write_text(gallery, encoding="utf-8")
     home = (ROOT / "docs" / "site" / "home.md").read_text(encoding="utf-8")
-    home = home.replace("CARDS", cards("notebooks/")).replace("CHECK_REPORT", printed_by("first_check.py"))
+    home = home.replace("CARDS", cards(pictures, "notebooks/")).replace(
+        "CHECK_REPORT", printed_by("first_check.py")
+    )
     pages = [f"{title} <{page}>" for page, title in PAGES.items() if any(source.glob(f"{page}.*"))]
     (source / "index.md").write_text(home + contents(pages), encoding="utf-8")
 
@@ -67,36 +79,6 @@ def lay_out(source: Path) -> None:
 def contents(pages: list[str]) -> str:
     """A table of contents that only the navigation shows."""
     return "\n".join(["", "```{toctree}", ":hidden:", "", *pages, "```", ""])
-
-
-def first_figure(notebook) -> bytes:
-    """The first picture that the notebook drew, its thumbnail; one of its first finding if it drew none."""
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    drawn = [output.data["image/png"] for output in outputs if "image/png" in output.get("data", {})]
-    return base64.b64decode(drawn[0]) if drawn else finding_figure()
-
-
-def finding_figure() -> bytes:
-    """A line of code, what `check` says about it, and the line that takes its place."""
-    from gnn_ipu_helpers.viewers.pictures import COLOURS, Picture, new_figure, styled
-
-    lines = [
-        ("x = x[mask]", COLOURS[5]),
-        ("not static: the number of rows depends on values", "#444444"),
-        ("x = torch.where(mask, x, 0.0)", COLOURS[2]),
-    ]
-    with styled():
-        figure = new_figure(2.2, width=4.0)
-        for number, (line, shade) in enumerate(lines):
-            is_code = number != 1
-            figure.text(
-                *(0.06, 0.72 - 0.24 * number),
-                line,
-                color=shade,
-                fontsize=13 if is_code else 9.5,
-                family="monospace" if is_code else "sans-serif",
-            )
-    return Picture(figure, "A line that is not static, and the one that takes its place.").png
 
 
 def folded(notebook):
@@ -116,18 +98,14 @@ def printed_by(example: str) -> str:
     return ran.stdout.strip()
 
 
-def cards(folder: str) -> str:
-    """The tutorials as cards, from the README's table; `folder` leads to them from the page."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    head, _, *rows = re.search(r"(?m)^\| notebook \|.*\n(?:\|.*\n)+", text)[0].splitlines()
-    columns = [name.strip() for name in head.strip("|").split("|")]
+def cards(pictures: dict[str, str], folder: str) -> str:
+    """The tutorials as cards, from the README's table; `folder` leads to them and their `pictures`."""
     lines = ["::::{grid} 1 2 2 3", ":gutter: 3", ""]
-    for row in rows:
-        entry = dict(zip(columns, (value.strip() for value in row.strip("|").split("|"))))
-        title, name = re.fullmatch(r"\[(.*)\]\(notebooks/(.*)\.ipynb\)", entry["notebook"]).groups()
+    for name, entry in tutorials.table().items():
+        title = entry["title"]
         lines += [
             f":::{{grid-item-card}} {title}",
-            f":img-top: {folder}{name}.png",
+            f":img-top: {folder}{pictures[name]}",
             f":img-alt: A figure from the tutorial {title}",
             f":link: {folder}{name}",
             ":link-type: doc",
@@ -167,6 +145,7 @@ def in_one_table(page: str) -> str:
         "pass what is named. *Replaced*: PyG's own code is dynamic inside, and a static version of the same "
         "mathematics takes its place while a model is compiled. *Not static*: an IPU cannot run it as it is."
     )
+    before = re.sub(r"Written by `make layers`.*?do not edit\.\s*", "", before)  # meant for the file itself
     rest = [f"## {part}" for part in sections.values()]
     return "\n".join([before, about, "", "::::{div} layers", *table, "::::", "", *rest])
 
@@ -190,6 +169,27 @@ def layer_rows(section: str, verdict: str) -> list[list[str]]:
     return rows
 
 
+def print_cheat_sheet(page: Path) -> None:
+    """Write the cheat sheet beside itself as a PDF of one page, as large as it fits."""
+    if not CHROMIUM:
+        print("No Chromium or Chrome is installed: the site has no PDF of the cheat sheet.")
+        return
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        tab = browser.new_page(color_scheme="light")
+        tab.goto(page.resolve().as_uri())
+        for percent in range(100, 40, -2):
+            printed = tab.pdf(format="A4", scale=percent / 100, print_background=True)
+            if printed.count(b"/Type /Page\n") == 1:
+                break
+        else:
+            raise RuntimeError("The cheat sheet does not fit one sheet of A4, at less than half its size.")
+        browser.close()
+    page.with_suffix(".pdf").write_bytes(printed)
+
+
 def make(build: Path) -> int:
     """Write the site below the folder `build`; 0 if nothing was wrong."""
     source, site = build / "site_source", build / "site"
@@ -204,8 +204,13 @@ def make(build: Path) -> int:
     ]
     status = build_main([*settings, str(source), str(site)])
     if status == 0:
-        for path in (ROOT / "notebooks").glob("*.ipynb"):  # to download
-            shutil.copy(path, site / "notebooks")
+        print_cheat_sheet(site / "docs" / "cheat_sheet.html")
+        address = repository.address()
+        if address:
+            colab.write(site / "notebooks", address)
+        else:
+            for path in (ROOT / "notebooks").glob("*.ipynb"):
+                shutil.copy(path, site / "notebooks")
         if VENDOR.is_dir():
             # So that the 3D viewer works without a network.
             shutil.copytree(VENDOR, site / "notebooks" / "vendor")

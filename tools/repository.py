@@ -31,7 +31,8 @@ def launch_links(repository: str, notebook: str = "") -> dict[str, str]:
     name = FORM.fullmatch(repository)[1]
     path = f"notebooks/{notebook}" if notebook else ""
     return {
-        "Colab": f"https://colab.research.google.com/github/{name}/blob/main/{path or 'notebooks'}",
+        # On a branch that the site's workflow fills, the notebooks begin with the cell of tools/colab.py.
+        "Colab": f"https://colab.research.google.com/github/{name}/blob/colab/{path or 'notebooks'}",
         "Binder": f"https://mybinder.org/v2/gh/{name}/main?urlpath=lab/tree/{path or 'notebooks'}",
         "Codespaces": f"https://codespaces.new/{name}",
     }
@@ -52,7 +53,9 @@ def write(repository: str, root: Path = ROOT) -> list[str]:
 
     changed = []
     for name, edit in {
-        "pyproject.toml": lambda text: SETTING.sub(f'Repository = "{repository}"', text),
+        "pyproject.toml": lambda text: re.sub(
+            rf"{re.escape(SETTING.search(text)[1])}(?=[/\"])", repository, text
+        ),
         "CITATION.cff": cite,
         "README.md": lambda text: LINKS.sub(lambda found: found[1] + line + found[2], text),
     }.items():

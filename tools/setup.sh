@@ -34,14 +34,32 @@ for candidate in "${CXX:-}" c++ g++ clang++; do
 done
 [ -n "$compiler" ] || echo "setup: no C++ compiler found: compiled graphs will run unfused, with the same results but more slowly; \`apt-get install g++\` fixes that."
 
-echo "setup: making .venv with $("$python" --version); the first time takes a few minutes"
+# Runs a command with its output in a file, behind one line; on a terminal the line counts the seconds.
+quietly() {
+    said=$1
+    shift
+    "$@" >.venv/setup.log 2>&1 &
+    running=$!
+    start=$SECONDS
+    if [ -t 1 ]; then
+        while kill -0 "$running" 2>/dev/null; do
+            printf '\rsetup: %s … %d s' "$said" $((SECONDS - start))
+            sleep 1
+        done
+        printf '\n'
+    else
+        echo "setup: $said"
+    fi
+    wait "$running" || { tail -n 20 .venv/setup.log >&2; return 1; }
+}
+
+echo "setup: making .venv with $("$python" --version)"
 rm -rf .venv
-"$python" -m venv .venv
-quiet="--quiet"
-if [ -t 1 ]; then quiet=""; fi # a person who waits sees pip's progress bars
-.venv/bin/python -m pip install $quiet --disable-pip-version-check -r requirements.txt ||
+"$python" -m venv .venv && [ -d .venv ] || fail "\`$python -m venv .venv\` made no environment; see the lines above."
+pip="install --disable-pip-version-check --progress-bar off"
+quietly "installing requirements.txt, which takes a few minutes once" .venv/bin/python -m pip $pip -r requirements.txt ||
     fail "pip could not install requirements.txt: check the network or your package index, then run the command again."
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable . ||
+quietly "installing this package" .venv/bin/python -m pip $pip --no-deps --editable . ||
     fail "pip could not install this package into .venv; see the lines above."
 if [ -f tools/vendor.py ]; then .venv/bin/python tools/vendor.py || true; fi
 pwd -P >.venv/ready

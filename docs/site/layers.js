@@ -1,3 +1,18 @@
+// On a phone the rows of these tables are cards, whose lines are named after the columns.
+function nameCells(table) {
+  const names = [...table.tHead.rows[0].cells].map((heading) => heading.textContent.trim());
+  for (const row of table.tBodies[0].rows) {
+    [...row.cells].forEach((cell, i) => {
+      cell.dataset.label = names[i];
+      if (!cell.textContent.trim()) cell.dataset.empty = "";
+    });
+  }
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll(".layers table, #cheat-sheet table").forEach(nameCells);
+});
+
 // The table of layers: a box to search in, a choice of verdicts, and columns that sort when their heading is pressed.
 document.addEventListener("DOMContentLoaded", () => {
   const table = document.querySelector(".layers table");
@@ -5,13 +20,6 @@ document.addEventListener("DOMContentLoaded", () => {
   const body = table.tBodies[0];
   const rows = [...body.rows];
   const headings = [...table.tHead.rows[0].cells];
-  const names = headings.map((heading) => heading.textContent.trim());
-  for (const row of rows) {
-    [...row.cells].forEach((cell, i) => {
-      cell.dataset.label = names[i];
-      if (!cell.textContent.trim()) cell.dataset.empty = "";
-    });
-  }
 
   const verdicts = [...new Set(rows.map((row) => row.cells[2].textContent.trim()))];
   const form = document.createElement("form");
