@@ -138,12 +138,15 @@ def _host_operation(node: torch.fx.Node) -> str | None:
     return "numpy" if is_conversion or (is_call and _depends_on_inputs(node)) else None
 
 
-def ancestors(node: torch.fx.Node) -> set[torch.fx.Node]:
-    """Everything that `node` is computed from, and `node` itself."""
-    seen, waiting = set(), [node]
+def ancestors(
+    node: torch.fx.Node, follows: Callable[[torch.fx.Node], bool] = lambda node: True
+) -> set[torch.fx.Node]:
+    """Everything that `node` is computed from, and `node` itself, as far as `follows` says."""
+    seen: set[torch.fx.Node] = set()
+    waiting = [node]
     while waiting:
         current = waiting.pop()
-        if current not in seen:
+        if current not in seen and follows(current):
             seen.add(current)
             waiting.extend(current.all_input_nodes)
     return seen

@@ -11,7 +11,7 @@ from typing import Any, Callable, Union
 import torch
 
 from .checking import named_leaves, torch_is_new_enough
-from .experiments import graph_warnings, padding_warnings, value_findings
+from .experiments import graph_warnings, memory_findings, padding_warnings, value_findings
 from .findings import Finding, Place, StaticGraphError, forward_place, is_library, locate, parse_stack
 from .internals import (
     CAN_FILTER_GUARDS,
@@ -24,7 +24,6 @@ from .internals import (
     with_own_code,
 )
 from .losses import Loss, find_loss, keep_marks_while_tracing, no_loss, on_device
-from .memory import memory_findings
 from .origins import all_nodes, changed_attributes, dynamic_origins, layers_of, record, replaced_layers
 from .remedies import distinct, explain, is_known_in_library, origin_of_failure, own_failure
 from .static_layers import concerns_replacement, static_replacements

@@ -1,5 +1,5 @@
-"""Models as PyG users write them: closures, decorators, ready-made models, layers with names of their own that
-say Norm or Attention and are neither.
+"""Models as PyG users write them: closures, decorators, ready-made models, layers with names of their own
+that say Norm or Attention and are neither.
 
 Marked as in `corpus_refused` and `corpus_warned`.
 """
@@ -13,8 +13,15 @@ import torch_geometric.nn as pyg
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 from torch_geometric.nn import GCNConv, SAGEConv, global_add_pool, global_mean_pool
-from torch_geometric.utils import coalesce, degree, negative_sampling, remove_self_loops, scatter, softmax
-from torch_geometric.utils import to_dense_batch
+from torch_geometric.utils import (
+    coalesce,
+    degree,
+    negative_sampling,
+    remove_self_loops,
+    scatter,
+    softmax,
+    to_dense_batch,
+)
 
 from gnn_ipu_helpers import poptorch
 
@@ -301,7 +308,7 @@ class DrawsNegativeLinks(nn.Module):
 
     def forward(self, x, edge_index):
         z = self.conv(x, edge_index)
-        negative = negative_sampling(edge_index, num_nodes=N)  # <- finding: host loader fixed number forward
+        negative = negative_sampling(edge_index, num_nodes=N)  # <- finding: fixed number loader
         pairs = torch.cat([edge_index, negative], dim=1)
         label = torch.arange(pairs.size(1)) < edge_index.size(1)
         return F.binary_cross_entropy_with_logits((z[pairs[0]] * z[pairs[1]]).sum(-1), label.float())
@@ -347,9 +354,7 @@ class GlobalAttentionModel(nn.Module):
         self.net = pyg.SGFormer(C, C, K, gnn_num_layers=1)
 
     def forward(self, x, edge_index, batch):
-        # fmt: off
-        return self.net(x, edge_index, batch)  # <- finding: model.net.trans_conv max_num_nodes model.net.graph_conv.convs[0].add_self_loops
-        # fmt: on
+        return self.net(x, edge_index, batch)  # <- finding: model.net.trans_conv convs[0].add_self_loops
 
 
 @refused(*molecules)
