@@ -283,8 +283,8 @@ _WAYS_OUT = {
     "SchNet": "replace its readout: {path}.readout = Sized(), where `class Sized(SumAggregation)` has "
     "`def __call__(self, x, index, **kwargs): kwargs['dim_size'] = <number of graphs>; "
     "return super().__call__(x, index, **kwargs)`",
-    "ViSNet": "write the last steps yourself: `x, v = {path}.representation_model(z, pos, batch)`, then "
-    "`scatter({path}.output_model.pre_reduce(x, v), batch, dim_size=<number of graphs>)`",
+    "ViSNet": "use SchNet or another layer, see docs/supported_layers.md: ViSNet also selects edges by masks, in "
+    "several places",
     "SGFormer": "replace {path}.trans_conv by a subclass of its class whose forward passes batch_size="
     "<number of graphs> and max_num_nodes=<most nodes that a graph may have> to to_dense_batch, and takes "
     "each node's row out again by its place instead of by the mask",

@@ -344,7 +344,7 @@ class EquivariantEnergies(nn.Module):
         )
 
     def forward(self, z, pos, batch):
-        return self.net(z, pos, batch)[0]  # <- finding: model.net.representation_model(z, dim_size scatter
+        return self.net(z, pos, batch)[0]  # <- finding: SchNet masks supported_layers
 
 
 @refused(*graph, given.batch)
