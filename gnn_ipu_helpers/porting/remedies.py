@@ -283,8 +283,8 @@ _WAYS_OUT = {
     "SchNet": "replace its readout: {path}.readout = Sized(), where `class Sized(SumAggregation)` has "
     "`def __call__(self, x, index, **kwargs): kwargs['dim_size'] = <number of graphs>; "
     "return super().__call__(x, index, **kwargs)`",
-    "ViSNet": "use SchNet or another layer, see docs/supported_layers.md: ViSNet also selects edges by masks, in "
-    "several places",
+    "ViSNet": "use SchNet or another layer, see docs/supported_layers.md: ViSNet also selects edges by "
+    "masks, in several places",
     "SGFormer": "replace {path}.trans_conv by a subclass of its class whose forward passes batch_size="
     "<number of graphs> and max_num_nodes=<most nodes that a graph may have> to to_dense_batch, and takes "
     "each node's row out again by its place instead of by the mask",
@@ -379,9 +379,9 @@ def _library_hint(origin: Origin) -> tuple[Hint, str] | None:
 def _refined(hint: Hint, frames: Sequence[Place], source: str) -> Hint:
     """The hint for what `source`, the user's line, leads to more precisely."""
     files = [_path(frame) for frame in frames]
-    if hint is _SELECTING_POOL:
+    if hint == _SELECTING_POOL:
         return hint
-    if hint is _DENSE and "batch_size=" in source.split("#")[0]:
+    if hint == _DENSE and "batch_size=" in source.split("#")[0]:
         return hint._replace(remedy="pass max_num_nodes=<most nodes that a graph may have> to {name}")
     if any("nn/conv/" in file for file in files) and files[-1].endswith("utils/loop.py"):
         return _SELF_LOOPS

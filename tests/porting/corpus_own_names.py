@@ -20,6 +20,7 @@ from torch_geometric.utils import (
     remove_self_loops,
     scatter,
     softmax,
+    to_dense_adj,
     to_dense_batch,
 )
 
@@ -423,6 +424,25 @@ class LayersReadByAnLstm(nn.Module):
     def forward(self, x, edge_index, batch, y, mask):
         out = self.head(global_mean_pool(self.net(x, edge_index), batch, G))
         return out, class_loss(out, y, mask)
+
+
+@refused(*graph, given.batch)
+class PoolsOnTheWayDown(nn.Module):
+    """A ready-made model whose layers add self-loops too: what it keeps of the graph is what cannot stay."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = pyg.GraphUNet(C, C, C, depth=1)
+
+    def forward(self, x, edge_index, batch):
+        return self.net(x, edge_index, batch)  # <- finding: score global_mean_pool
+
+
+@refused(*graph, given.batch)
+class AdjacencyWithoutLargest(nn.Module):
+    def forward(self, x, edge_index, batch):
+        dense = to_dense_adj(edge_index, batch, batch_size=G)  # <- finding: max_num_nodes to_dense_adj
+        return dense.sum(dim=-1)
 
 
 @refused(given.x, given.batch)
