@@ -293,14 +293,15 @@ class _Run(torch.fx.Interpreter):
 
     def __init__(self, graph_module: GraphModule, inputs: Sequence[Any], with_gradients: bool = False):
         super().__init__(graph_module)
-        self.args_iter = iter([self._clone(value, with_gradients) for value in inputs])
+        self.args_iter = iter(inputs)
         self.env = {}
+        self._with_gradients = with_gradients
 
-    @staticmethod
-    def _clone(value: Any, with_gradients: bool) -> Any:
+    def placeholder(self, target: Any, args: Any, kwargs: Any) -> Any:
+        value = super().placeholder(target, args, kwargs)
         if not isinstance(value, Tensor):
             return value
-        return value.detach().clone().requires_grad_(value.requires_grad and with_gradients)
+        return value.detach().clone().requires_grad_(value.requires_grad and self._with_gradients)
 
     def run_node(self, n: Node) -> Any:
         try:
@@ -329,8 +330,16 @@ def value_findings(
         leaves: The arguments of the model (`checking.named_leaves`), to see padding.
     """
     run = _Run(graph_module, inputs)
+    nodes = list(graph_module.graph.nodes)
+    indexing, needed = _taking_part_in_indices(nodes)
     with random_state_kept(), torch.no_grad():
-        for node in graph_module.graph.nodes:
+        for node in nodes:
+            is_open = node in indexing and not _fits(node, run.env)
+            if not is_open and node not in needed and node.op != "get_attr":
+                if node.op == "placeholder":
+                    next(run.args_iter)
+                run.env[node] = _of_shape(node)
+                continue
             try:
                 value = run.run_node(node)
             except _Failed as failed:
@@ -345,9 +354,55 @@ def value_findings(
     return []
 
 
+# Of their inputs after so many, these take no more than the shape.
+_SHAPE_ONLY = {"expand_as": 1, "view_as": 1, "zeros_like": 0, "ones_like": 0}
+_SHAPE_ONLY.update(new_zeros=0, new_ones=0, new_full=0, new_empty=0)
+
+
+def _is_index(value: Any) -> bool:
+    return isinstance(value, Tensor) and not value.is_floating_point() and value.dtype != torch.bool
+
+
+def _taking_part_in_indices(nodes: list[Node]) -> tuple[set[Node], set[Node]]:
+    """The nodes that take integers, with which they may index, and those that the integers are computed from.
+    Of all others, the products of a large model among them, a shape is enough."""
+    if any(_writes(node) and _is_index(example_value(node.all_input_nodes[0])) for node in nodes):
+        return set(), set(nodes)  # in place, perhaps through a view
+    indices = {n: [i for i in n.all_input_nodes if _is_index(example_value(i))] for n in nodes}
+    waiting = [*filter(_is_search, nodes), *(index for found in indices.values() for index in found)]
+    needed: set[Node] = set()
+    while waiting:
+        node = waiting.pop()
+        if node not in needed:
+            needed.add(node)
+            waiting += node.all_input_nodes[: _SHAPE_ONLY.get(_name(node))]
+    return {node for node, found in indices.items() if found} - needed, needed
+
+
+def _fits(node: Node, env: dict[Node, Any]) -> bool:
+    """Whether it is plain, without running a large operation, that its index fits."""
+    values: list[Any] = [env.get(item) if isinstance(item, Node) else item for item in node.args]
+    is_plain = re.fullmatch(
+        r"(index_select|gather|index_add|scatter|scatter_add|scatter_reduce)_?", _name(node)
+    )
+    if not is_plain or len(values) < 3 or not isinstance(values[1], int) or not _is_index(values[2]):
+        return False
+    index = values[2][tuple(slice(0, 1) if step == 0 else slice(None) for step in values[2].stride())]
+    return not index.numel() or (int(index.min()) >= 0 and int(index.max()) < values[0].size(values[1]))
+
+
+def _writes(node: Node) -> bool:
+    """Whether a node changes its first input in place."""
+    return bool(node.args and (re.search(r"[^_]_$", _name(node)) or _name(node) == "setitem"))
+
+
 def _of_shape(node: Node) -> Any:
+    """Zeros of the shape of a node's result, without memory of their own unless they are written to."""
+    is_written = any(map(_writes, node.users))
     return torch.utils._pytree.tree_map_only(
-        Tensor, lambda value: torch.zeros(value.shape, dtype=value.dtype), example_value(node)
+        Tensor,
+        lambda v: torch.zeros(v.shape if is_written else (), dtype=v.dtype).expand(v.shape),
+        example_value(node),
     )
 
 
