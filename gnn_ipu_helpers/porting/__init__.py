@@ -13,7 +13,7 @@ from .findings import Finding, Place, Report, StaticGraphError
 from .norms import MaskedBatchNorm
 
 _LATER = {
-    "device_memory": "memory",
+    "device_memory": "experiments",
     "point_clouds": "point_clouds",
     "static_compile": "tracing",
     "static_replacements": "static_layers",

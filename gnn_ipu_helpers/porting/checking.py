@@ -7,6 +7,7 @@ first check: this module is light, and works on a torch too old to trace.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import html
@@ -188,7 +189,7 @@ def _trace(
     """Findings, warnings and replaced layers of a copy of the model, called with copies of the inputs."""
     from .internals import BackendFailed
     from .origins import copied, random_state_kept
-    from .tracing import StaticFunction, has_uninitialised_parameters, no_graph, uninitialised
+    from .tracing import StaticFunction, no_graph, uninitialised
 
     def stop(graph_module, example_inputs):
         raise _Traced
@@ -203,8 +204,9 @@ def _trace(
         inputs, kwargs = copied((inputs, kwargs))
         if not any(p.dtype == torch.float64 for p in (model.parameters() if is_module else ())):
             inputs, kwargs = cast_down(inputs), cast_down(kwargs)
-        if has_uninitialised_parameters(model):
-            findings.append(uninitialised(model))
+        waiting = uninitialised(model)
+        if waiting is not None:
+            findings.append(waiting)
             with torch.no_grad():
                 model(*inputs, **kwargs)
         function = StaticFunction(model, stop, is_module and model.training, tries_padding=True)
@@ -243,24 +245,28 @@ class Compilations:
     batches: int
     differs: dict[str, list[str]]
 
-    def _summary(self) -> str:
-        return f"{counted(self.count, 'graph')} to compile for {counted(self.batches, 'batch')}."
-
     def __str__(self) -> str:
-        width = max(map(len, self.differs), default=0)
-        lines = [f"  {name:{width}}  {_some(shapes)}" for name, shapes in self.differs.items()]
-        return "\n".join([self._summary(), *lines])
+        return _text(self._summary(), [(name, some) for name, _, some in self._rows()])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = [(html.escape(name), str(len(s)), _some(s)) for name, s in self.differs.items()]
-        table = html_table(("Argument", "Shapes", "such as"), rows) if rows else ""
+        table = html_table(("Argument", "Shapes", "such as"), self._rows()) if self.differs else ""
         return f"<p>{self._summary()}</p>{table}"
 
+    def _summary(self) -> str:
+        return f"{counted(self.count, 'graph')} to compile for {counted(self.batches, 'batch')}."
 
-def _some(shapes: Sequence[str]) -> str:
-    return ", ".join(shapes[:4]) + (", …" if len(shapes) > 4 else "")
+    def _rows(self) -> list[tuple[str, str, str]]:
+        return [
+            (name, str(len(shapes)), ", ".join([*shapes[:4], "…"] if len(shapes) > 4 else shapes))
+            for name, shapes in self.differs.items()
+        ]
+
+
+def _text(summary: str, rows: Sequence[tuple[str, str]]) -> str:
+    width = max((len(name) for name, _ in rows), default=0)
+    return "\n".join([summary, *[f"  {name:{width}}  {value}" for name, value in rows]])
 
 
 def compilations(
@@ -315,23 +321,17 @@ def _arguments(model: Callable, batch: Any, inputs: Callable[[Any], tuple] | Non
     required = [p.name for p in wanted if p.default is p.empty]
     if len(required) <= 1:
         return (batch,)
-    found = {name: _attribute(batch, name) for name in required}
-    missing = [name for name, value in found.items() if value is None]
+    values = {}
+    for name in required:
+        with contextlib.suppress(AttributeError, KeyError):  # also `x_dict` of a heterogeneous batch
+            values[name] = getattr(batch, name)
+    missing = [name for name in required if values.get(name) is None or values[name] == {}]
     if missing:
         raise ValueError(
             f"The batch has no {', '.join(missing)}, which the model takes: pass inputs=lambda batch: (…), "
             "a function that makes the model's arguments of a batch."
         )
-    return tuple(found.values())
-
-
-def _attribute(batch: Any, name: str) -> Any:
-    """What a batch holds under a name, also `x_dict` of a heterogeneous one; None where there is none."""
-    try:
-        found = getattr(batch, name)
-    except (AttributeError, KeyError):
-        return None
-    return None if isinstance(found, dict) and not found else found
+    return tuple(values.values())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -351,25 +351,23 @@ class Comparison:
     @property
     def first(self) -> str | None:
         """Where the padded batch and the real graphs part: the first module whose result differs."""
-        parting = (name for name, value in self.differences.items() if not value <= self.tolerance)
-        return next(parting, None)
-
-    def _summary(self) -> str:
-        if self.ok:
-            return f"{self.graphs} graphs: padded and one by one give the same."
-        return f"{self.graphs} graphs: padded and one by one part at {self.first}."
+        return next((name for name, value in self.differences.items() if not value <= self.tolerance), None)
 
     def __str__(self) -> str:
-        width = max(map(len, self.differences), default=0)
-        rows = [] if self.ok else [f"  {n:{width}}  {value:.2g}" for n, value in self.differences.items()]
-        return "\n".join([self._summary(), *rows])
+        return _text(self._summary(), [] if self.ok else self._rows())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = [(html.escape(name), f"{value:.2g}") for name, value in self.differences.items()]
-        table = html_table(("Result of", "Largest difference"), rows)
-        return f"<p>{html.escape(self._summary())}</p>{table}"
+        rows = [(html.escape(name), value) for name, value in self._rows()]
+        return f"<p>{html.escape(self._summary())}</p>{html_table(('Result of', 'Largest difference'), rows)}"
+
+    def _summary(self) -> str:
+        how = "give the same" if self.ok else f"part at {self.first}"
+        return f"{self.graphs} graphs: padded and one by one {how}."
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [(name, f"{value:.2g}") for name, value in self.differences.items()]
 
 
 def compare_padded(
@@ -396,51 +394,41 @@ def compare_padded(
         >>> compare_padded(model, FixedSizeDataLoader(datasets.mutag(), batch_size=10))
         188 graphs: padded and one by one give the same.
     """
-    from .origins import copied, random_state_kept
+    from .origins import copied, layers_of, random_state_kept
 
     model = copied(model).eval()
-    results = _Results(model)
-    total, differences = 0, {}
+    noted: list[tuple[str, Tensor]] = []
+
+    def noting(path: str) -> Callable:
+        def note(module, args, output):
+            values = [leaf.value for leaf in _leaves("", output)]
+            noted.extend((path, v) for v in values if isinstance(v, Tensor) and v.is_floating_point())
+
+        return note
+
+    for layer in layers_of(model).values():
+        path = "the result" if layer.module is model else layer.path
+        layer.module.register_forward_hook(noting(path))
+
+    def results(batch: Any) -> list[tuple[str, Tensor]]:
+        """What the model and all its modules return, in the order in which they are computed."""
+        noted.clear()
+        model(*copied(_arguments(model, batch, inputs)))
+        return list(noted)
+
+    total = 0
+    differences: dict[str, float] = {}
     with random_state_kept(), torch.no_grad():
         for batch in [batches] if hasattr(batches, "stores") else batches:
             graphs = _real_graphs(batch)
-            together = results.of(_arguments(model, batch, inputs))
-            apart = [results.of(_arguments(model, graph, inputs)) for graph in graphs]
             total += len(graphs)
-            for name, value in _compared(batch, graphs, together, apart):
+            for name, value in _compared(batch, graphs, results(batch), [*map(results, graphs)]):
                 differences[name] = max(differences.get(name, 0.0), value, key=_nan_last)
     return Comparison(total, differences, tolerance)
 
 
 def _nan_last(value: float) -> float:
     return float("inf") if value != value else value
-
-
-class _Results:
-    """What a model and all its modules return, in the order in which they are computed."""
-
-    def __init__(self, model: torch.nn.Module):
-        from .origins import layers_of
-
-        self._model = model
-        self._noted: list[tuple[str, Tensor]] = []
-        for layer in layers_of(model).values():
-            if layer.module is not model:
-                layer.module.register_forward_hook(self._noting(layer.path))
-
-    def _noting(self, path: str) -> Callable:
-        def note(module, args, output):
-            values = [leaf.value for leaf in _leaves("", output)]
-            self._noted += [(path, v) for v in values if isinstance(v, Tensor) and v.is_floating_point()]
-
-        return note
-
-    def of(self, arguments: tuple) -> list[tuple[str, Tensor]]:
-        from .origins import copied
-
-        self._noted = []
-        self._noting("the result")(None, None, self._model(*copied(arguments)))
-        return self._noted
 
 
 def _real_graphs(batch: Any) -> list[Any]:
@@ -487,7 +475,9 @@ def _sizes(data: Any) -> dict[Any, int]:
     return {**nodes, **{kind: data[kind].num_edges for kind in data.edge_types}}
 
 
-def _compared(batch, graphs, together, apart) -> Iterable[tuple[str, float]]:
+def _compared(
+    batch: Any, graphs: list, together: list[tuple[str, Tensor]], apart: list[list[tuple[str, Tensor]]]
+) -> Iterator[tuple[str, float]]:
     """The largest difference of each result, relative to its largest value."""
     one_each = [1] * len(graphs)
     sizes = {kind: [_sizes(graph)[kind] for graph in graphs] for kind in _sizes(batch)}
@@ -505,7 +495,7 @@ def _compared(batch, graphs, together, apart) -> Iterable[tuple[str, float]]:
         totals = _sizes(batch)
         lengths = [single.dim() and len(single) for single in singles]
         fitting = [rows for kind, rows in sizes.items() if rows == lengths and totals[kind] == len(whole)]
-        rows = fitting[0] if fitting else one_each if len(whole) == count else None
+        rows = fitting[0] if fitting else one_each if len(whole) == count else []
         for number, single in enumerate(singles) if rows else ():
             part, single = whole[sum(rows[:number]) :][: rows[number]], single[: rows[number]]
             if part.shape == single.shape and part.numel():

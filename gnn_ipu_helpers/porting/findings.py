@@ -169,7 +169,7 @@ def html_table(titles: Sequence[str], rows: Sequence[Sequence[str]], widths: Seq
 # Whose code a file is.
 
 
-_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)')
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (.+)')
 _TEMPLATE = re.compile(r"_(propagate|edge_updater)_\w+\.py$|_Sequential_\w+\.py$")
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 _NOTEBOOK_CELL = re.compile(r"ipykernel_\d+[/\\]\d+\.py$|^<ipython-input-(?P<cell>\d+)-")
@@ -222,7 +222,7 @@ def is_pyg(file: str) -> bool:
 
 def parse_stack(text: str | None) -> list[Place]:
     """The frames of a formatted stack trace, outermost first."""
-    return [_place(*match.group("file", "line", "function")) for match in _FRAME.finditer(text or "")]
+    return [_place(*match) for match in _FRAME.findall(text or "")]
 
 
 def from_summary(frames: Iterable | None) -> list[Place]:
@@ -230,7 +230,7 @@ def from_summary(frames: Iterable | None) -> list[Place]:
     return [_place(frame.filename, frame.lineno, frame.name) for frame in frames or ()]
 
 
-def _place(file: str, line, function: str) -> Place:
+def _place(file: str, line: str | int, function: str) -> Place:
     return Place(file, int(line), function.strip(), linecache.getline(file, int(line)).strip())
 
 

@@ -21,7 +21,7 @@ import torch
 
 from .findings import Finding, Place, locate, parse_stack
 
-_REDUCTIONS = {"sum": 0, "mean": 1, "none": 2}
+_REDUCTIONS: dict[str | int, int] = {"sum": 0, 0: 0, "mean": 1, 1: 1, "none": 2, 2: 2}
 
 # What reaches the compiler as one loss. `gaussian_nll_loss` and `triplet_margin_with_distance_loss` are not
 # among them: torch writes both as ordinary arithmetic, in which nothing is left to recognise.
@@ -60,8 +60,8 @@ def identity_loss(x: torch.Tensor, reduction: str | int) -> torch.Tensor:
     Returns:
         The reduced tensor.
     """
-    code = _REDUCTIONS.get(reduction, reduction)
-    if code not in (0, 1, 2):
+    code = _REDUCTIONS.get(reduction)
+    if code is None:
         raise ValueError(f"The reduction must be 'sum' (0), 'mean' (1) or 'none' (2) (got {reduction!r}).")
     return _mark((x.sum() if code == 0 else x.mean()) if code != 2 else x)
 
@@ -112,8 +112,9 @@ def strip_marks(graph: torch.fx.Graph, loss: torch.fx.Node) -> torch.fx.Node:
         The node that holds the loss now.
     """
     for node in [node for node in graph.nodes if node.target is _mark]:
-        node.replace_all_uses_with(node.args[0])
-        loss = node.args[0] if node is loss else loss
+        (marked,) = node.all_input_nodes
+        node.replace_all_uses_with(marked)
+        loss = marked if node is loss else loss
         graph.erase_node(node)
     return loss
 
@@ -205,7 +206,7 @@ def _changed_afterwards(loss: torch.fx.Node, node: torch.fx.Node, consequence: s
 
 def _last_return(model: Callable | None) -> Place | None:
     """The last `return` of a model's `forward`, where the loss should be."""
-    forward = type(model).forward if isinstance(model, torch.nn.Module) else model
+    forward: Any = type(model).forward if isinstance(model, torch.nn.Module) else model
     try:
         lines, first = inspect.getsourcelines(forward)
         tree = ast.parse(textwrap.dedent("".join(lines)))

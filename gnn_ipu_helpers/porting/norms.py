@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -15,6 +17,11 @@ class MaskedBatchNorm(torch.nn.BatchNorm1d):
     loads into the other. Padded rows are normalised with the same statistics. Call it as `norm(x,
     data.nodes_mask)` or, after pooling, `norm(x, data.graphs_mask)`; without a mask every row counts.
     """
+
+    # Tensors, or None where the layer keeps no running statistics.
+    running_mean: Any
+    running_var: Any
+    num_batches_tracked: Any
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """`x` [N, F] normalised per column; `mask` [N] is True where a row is real."""

@@ -13,7 +13,7 @@ import re
 import sys
 import traceback
 import warnings
-from typing import Any, Callable, Iterator, Sequence
+from typing import Any, Callable, Iterator
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -41,10 +41,7 @@ def layers_of(function: Callable) -> dict[int, Layer]:
     """`{id: Layer}` of all modules of a model; empty for a plain function."""
     if not isinstance(function, torch.nn.Module):
         return {}
-    return {
-        id(module): Layer(type(module), _path(name), module)
-        for name, module in function.named_modules(remove_duplicate=True)
-    }
+    return {id(module): Layer(type(module), _path(n), module) for n, module in function.named_modules()}
 
 
 def _path(name: str) -> str:
@@ -84,16 +81,7 @@ def origin(node: torch.fx.Node, layers: dict[int, Layer] | None = None) -> Origi
 # In the graph that a trace gives.
 
 
-_ALIASES = {
-    "unique_consecutive": "unique",
-    "_unique2": "unique",
-    "unique_dim": "unique",
-    "argwhere": "nonzero",
-    "_unique_impl": "unique",
-    "_return_inverse": "unique",
-    "_return_counts": "unique",
-    "_return_output": "unique",
-}
+_UNIQUE = re.compile(r"_?unique\w*|_return_(inverse|counts|output)")
 _OWN_MAX = re.compile(r"(?<![\w.])(max|min)\(")
 _TORCH_MAX = re.compile(r"maximum|minimum|clamp|clip")
 
@@ -138,12 +126,15 @@ def _host_operation(node: torch.fx.Node) -> str | None:
     return "numpy" if is_conversion or (is_call and _depends_on_inputs(node)) else None
 
 
-def ancestors(node: torch.fx.Node) -> set[torch.fx.Node]:
-    """Everything that `node` is computed from, and `node` itself."""
-    seen, waiting = set(), [node]
+def ancestors(
+    node: torch.fx.Node, follows: Callable[[torch.fx.Node], bool] = lambda node: True
+) -> set[torch.fx.Node]:
+    """Everything that `node` is computed from, and `node` itself, as far as `follows` says."""
+    seen: set[torch.fx.Node] = set()
+    waiting = [node]
     while waiting:
         current = waiting.pop()
-        if current not in seen:
+        if current not in seen and follows(current):
             seen.add(current)
             waiting.extend(current.all_input_nodes)
     return seen
@@ -155,32 +146,24 @@ def _depends_on_inputs(node: torch.fx.Node) -> bool:
 
 
 def _operation(node: torch.fx.Node) -> str:
-    if node.op == "call_method":
-        return _ALIASES.get(str(node.target), str(node.target))
-    name = getattr(node.target, "__name__", str(node.target))
-    if name == "getitem":
-        return "boolean indexing" if _has_boolean_index(node) else "size"
-    return _ALIASES.get(name, name)
-
-
-def _has_boolean_index(node: torch.fx.Node) -> bool:
-    found = []
-
-    def look(argument: torch.fx.Node) -> torch.fx.Node:
-        value = example_value(argument)
-        found.append(isinstance(value, torch.Tensor) and value.dtype in (torch.bool, torch.uint8))
-        return argument
-
-    torch.fx.map_arg(node.args[1:], look)
-    return any(found)
+    name = (
+        str(node.target) if node.op == "call_method" else getattr(node.target, "__name__", str(node.target))
+    )
+    if name == "getitem" and node.op != "call_method":
+        kinds: list[torch.dtype | None] = []
+        torch.fx.map_arg(node.args[1:], lambda n: kinds.append(getattr(example_value(n), "dtype", None)))
+        return "boolean indexing" if {torch.bool, torch.uint8}.intersection(kinds) else "size"
+    return "unique" if _UNIQUE.fullmatch(name) else {"argwhere": "nonzero"}.get(name, name)
 
 
 def changed_attributes(function: Callable) -> Iterator[Origin]:
     """What `forward` changes and the device would not: attributes, lists and dicts of the model, global
     variables, and buffers that are assigned anew. To be asked while the trace is being compiled."""
-    buffers = {name.split(".")[-1] for name, _ in function.named_buffers()} if _is_module(function) else set()
+    buffers = function.named_buffers() if isinstance(function, torch.nn.Module) else ()
+    names = {name.split(".")[-1] for name, _ in buffers}
     for path, kind, attribute, stack in mutations():
-        frames = [frame for frame in from_summary(stack) if not _sets_attribute(frame)]
+        setters = ("__setattr__", "register_buffer")
+        frames = [f for f in from_summary(stack) if f.function not in setters or not is_library(f.file)]
         if issubclass(kind, (torch.Tensor, BaseData, BaseStorage)) or not frames or "._mapping" in path:
             continue  # in-place changes of tensors are part of the graph, data objects belong to the caller
         if path.startswith(("L['args']", "L['kwargs']")):
@@ -190,7 +173,7 @@ def changed_attributes(function: Callable) -> Iterator[Origin]:
             continue  # what a library's layer keeps for itself, such as a cache
         if is_buffer:
             source = frames[-1].source
-            name = next((name for name in buffers if re.search(rf"\b{re.escape(name)}\b", source)), "buffer")
+            name = next((name for name in names if re.search(rf"\b{re.escape(name)}\b", source)), "buffer")
             if not re.search(rf"{re.escape(name)}\s*[-+*/@%&|^]=", source):  # which works in place
                 yield Origin("assigned buffer", frames, detail=name)
         elif not re.search(r"(_parameters|_modules|__dict__)('\])?$", path):
@@ -198,45 +181,30 @@ def changed_attributes(function: Callable) -> Iterator[Origin]:
             yield Origin("changed attribute", frames, detail=name)
 
 
-def _is_module(function: Callable) -> bool:
-    return isinstance(function, torch.nn.Module)
-
-
-def _sets_attribute(frame: Place) -> bool:
-    return frame.function in ("__setattr__", "register_buffer") and is_library(frame.file)
-
-
 def replaced_layers(graph: torch.fx.Graph) -> tuple[str, ...]:
     """Names of the PyG layers and functions in the graph that run in this package's static version, in
     order."""
     names: dict[str, None] = {}
+    versions = static_versions()
+    files = {file for file, _ in versions}
     for node in all_nodes(graph):
+        if not any(file in (node.meta.get("stack_trace") or "") for file in files):
+            continue
         found = origin(node)
         for frame, inner in zip(found.frames, [*found.frames[1:], None]):
-            entry = static_versions().get((frame.file, frame.function)) if is_own(frame.file) else None
-            if entry is not None:
-                if not _hands_on(entry, inner):
-                    names.setdefault(_label(entry, found.layers))
-                break
+            entry = versions.get((frame.file, frame.function))
+            if entry is None:
+                continue
+            original = getattr(entry.owner, entry.name) if entry.name else entry.owner
+            # A static version may call the original after all, for a case that is static as it is.
+            is_called = inner is not None and inner.function in (entry.name, entry.label)
+            if not is_called or is_own(inner.file) or not hasattr(original, "__code__"):
+                is_kind = isinstance(entry.owner, type)
+                kinds = [layer.kind for layer in reversed(found.layers) if is_kind]
+                kinds = [kind for kind in kinds if issubclass(kind, entry.owner)]
+                names.setdefault(kinds[0].__name__ if kinds else entry.label)
+            break
     return tuple(names)
-
-
-def _hands_on(entry: Any, inner: Place | None) -> bool:
-    """Whether a static version calls the original after all, for a case that is static as it is."""
-    original = getattr(entry.owner, entry.name) if entry.name else entry.owner
-    code = getattr(original, "__code__", None)
-    if inner is None or code is None:
-        return False
-    return inner.function in (entry.name, entry.label) and not is_own(inner.file)
-
-
-def _label(entry: Any, layers: Sequence[Layer]) -> str:
-    if not isinstance(entry.owner, type):
-        return entry.label
-    return next(
-        (layer.kind.__name__ for layer in reversed(layers) if issubclass(layer.kind, entry.owner)),
-        entry.label,
-    )
 
 
 # Copies to experiment on, and nothing of it left behind.
@@ -295,26 +263,19 @@ def random_state_kept() -> Iterator[None]:
 # In an eager run.
 
 
+# `operation: functions of torch that read from data for it`
 _READS = {
-    "__bool__": "branch",
-    "__int__": "item",
-    "__float__": "item",
-    "__index__": "item",
-    "item": "item",
+    "branch": "__bool__",
+    "item": "__int__ __float__ __index__ item",
     "tolist": "tolist",
-    "numpy": "numpy",
-    "__array__": "numpy",
-    "__repr__": "print",
-    "__format__": "print",
-    "nonzero": "nonzero",
-    "argwhere": "nonzero",
-    "unique": "unique",
-    "unique_consecutive": "unique",
+    "numpy": "numpy __array__",
+    "print": "__repr__ __format__",
+    "nonzero": "nonzero argwhere",
+    "unique": "unique unique_consecutive",
     "masked_select": "masked_select",
     "bincount": "bincount",
-    "grad": "gradient",
-    "backward": "gradient",
-    "cuda": "device",
+    "gradient": "grad backward",
+    "device": "cuda",
 }
 
 
@@ -357,7 +318,7 @@ def _reading(name: str, args: tuple, kwargs: dict) -> str | None:
         repeats = kwargs.get("repeats", args[-1])
         is_data = isinstance(repeats, torch.Tensor) and kwargs.get("output_size") is None
         return "repeat_interleave" if is_data else None
-    return _READS.get(name)
+    return next((operation for operation, names in _READS.items() if name in names.split()), None)
 
 
 def _indexing(index: tuple) -> str | None:
@@ -366,9 +327,8 @@ def _indexing(index: tuple) -> str | None:
         return "boolean indexing"
     if any(part.dim() == 0 for part in tensors):
         return "scalar index"
-    bounds = [
-        bound for part in index if isinstance(part, slice) for bound in (part.start, part.stop, part.step)
-    ]
+    slices = [part for part in index if isinstance(part, slice)]
+    bounds = [bound for part in slices for bound in (part.start, part.stop, part.step)]
     return "item" if any(isinstance(bound, torch.Tensor) for bound in bounds) else None
 
 

@@ -9,19 +9,36 @@ neighbours are missing; they look at the inputs of the first call only.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
 
 
-def knn(x, y, k: int, batch_x=None, batch_y=None, cosine=False, num_workers=1, batch_size=None) -> Tensor:
+def knn(
+    x: Tensor,
+    y: Tensor,
+    k: int,
+    batch_x: Tensor | None = None,
+    batch_y: Tensor | None = None,
+    cosine: bool = False,
+    num_workers: int = 1,
+    batch_size: int | None = None,
+) -> Tensor:
     """For each row of `y` [M, F] its `k` nearest rows of `x` [N, F]: indices [2, M * k], of `y` and of
     `x`."""
     return _closest(_distance(x, y, cosine, batch_x, batch_y), k)
 
 
 def knn_graph(
-    x, k: int, batch=None, loop=False, flow="source_to_target", cosine=False, num_workers=1, batch_size=None
+    x: Tensor,
+    k: int,
+    batch: Tensor | None = None,
+    loop: bool = False,
+    flow: str = "source_to_target",
+    cosine: bool = False,
+    num_workers: int = 1,
+    batch_size: int | None = None,
 ) -> Tensor:
     """Edges [2, N * k] from the `k` nearest rows of `x` [N, F] to each row."""
     distance = _distance(x, x, cosine, batch, batch)
@@ -30,7 +47,14 @@ def knn_graph(
 
 
 def radius(
-    x, y, r: float, batch_x=None, batch_y=None, max_num_neighbors=32, num_workers=1, batch_size=None
+    x: Tensor,
+    y: Tensor,
+    r: float,
+    batch_x: Tensor | None = None,
+    batch_y: Tensor | None = None,
+    max_num_neighbors: int = 32,
+    num_workers: int = 1,
+    batch_size: int | None = None,
 ) -> Tensor:
     """For each row of `y` [M, F] the rows of `x` [N, F] closer than `r`, the nearest `max_num_neighbors`
     at most: indices [2, M * min(max_num_neighbors, N)], of `y` and of `x`."""
@@ -38,14 +62,14 @@ def radius(
 
 
 def radius_graph(
-    x,
+    x: Tensor,
     r: float,
-    batch=None,
-    loop=False,
-    max_num_neighbors=32,
-    flow="source_to_target",
-    num_workers=1,
-    batch_size=None,
+    batch: Tensor | None = None,
+    loop: bool = False,
+    max_num_neighbors: int = 32,
+    flow: str = "source_to_target",
+    num_workers: int = 1,
+    batch_size: int | None = None,
 ) -> Tensor:
     """Edges [2, N * min(max_num_neighbors, N)] between the rows of `x` [N, F] closer than `r`."""
     distance = _distance(x, x, False, batch, batch)
@@ -53,12 +77,18 @@ def radius_graph(
     return edges.flip(0) if flow == "source_to_target" else edges
 
 
-def nearest(x, y, batch_x=None, batch_y=None) -> Tensor:
+def nearest(x: Tensor, y: Tensor, batch_x: Tensor | None = None, batch_y: Tensor | None = None) -> Tensor:
     """For each row of `x` [N, F] the index of the nearest row of `y` [M, F]: [N]."""
     return _distance(y, x, False, batch_y, batch_x).argmin(dim=1)
 
 
-def fps(x, batch=None, ratio: float = 0.5, random_start=True, batch_size=None) -> Tensor:
+def fps(
+    x: Tensor,
+    batch: Tensor | None = None,
+    ratio: float = 0.5,
+    random_start: bool = True,
+    batch_size: int | None = None,
+) -> Tensor:
     """Indices [ceil(ratio * N)] of rows of `x` [N, F], each the farthest from those before it.
 
     With a `batch` the number of points of each graph would depend on data: then this raises.
@@ -78,7 +108,9 @@ def fps(x, batch=None, ratio: float = 0.5, random_start=True, batch_size=None) -
     return torch.cat(chosen)
 
 
-def voxel_grid(pos, size, batch=None, start=None, end=None) -> Tensor:
+def voxel_grid(
+    pos: Tensor, size: Any, batch: Tensor | None = None, start: Any = None, end: Any = None
+) -> Tensor:
     """The number of the voxel, of edge lengths `size`, that each row of `pos` [N, D] lies in: [N]."""
     pos = pos.unsqueeze(-1) if pos.dim() == 1 else pos
     size = torch.as_tensor(size, dtype=pos.dtype, device=pos.device).expand(pos.size(1))
@@ -95,7 +127,7 @@ def _first(points: Tensor) -> Tensor:
     return torch.zeros(1, dtype=torch.long, device=points.device)
 
 
-def _distance(x: Tensor, y: Tensor, cosine: bool, batch_x, batch_y) -> Tensor:
+def _distance(x: Tensor, y: Tensor, cosine: bool, batch_x: Tensor | None, batch_y: Tensor | None) -> Tensor:
     """Distances [M, N] from `y` to `x`, infinite between points of two graphs."""
     x, y = x.detach().flatten(1), y.detach().flatten(1)
     if cosine:

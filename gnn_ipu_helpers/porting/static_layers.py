@@ -14,6 +14,7 @@ import hashlib
 import inspect
 import itertools
 import logging
+import re
 import threading
 import types
 from typing import Any, Callable, Iterator, NamedTuple
@@ -138,7 +139,7 @@ def _is_in_force() -> bool:
 def _installed() -> list[tuple[Any, str, Any]]:
     """`(owner, attribute, value)` of everything to set: a function keeps its identity and gets other code,
     so that every import of it, under whatever name, is reached; a method or value is another object."""
-    table = []
+    table: list[tuple[Any, str, Any]] = []
     for number, (owner, name, static, _) in enumerate(REPLACEMENTS):
         original = inspect.getattr_static(owner, name) if name else twin(owner)
         getter = getattr(original, "fget", original)
@@ -149,7 +150,7 @@ def _installed() -> list[tuple[Any, str, Any]]:
             table.append((owner, name, static))
         else:
             function = types.FunctionType(_choosing(number), globals(), name)
-            function.__wrapped__ = getter  # for whoever asks for its signature
+            vars(function)["__wrapped__"] = getter  # for whoever asks for its signature
             table.append((owner, name, original.getter(function) if getter is not original else function))
     return table
 
@@ -220,7 +221,7 @@ def _with_own_loops(edge_index: Tensor, num_nodes: int) -> Tensor:
 
 
 @static_version_of(pyg.ClusterGCNConv, source="d099b04c")
-def cluster_gcn_conv(self, x: Tensor, edge_index: Tensor) -> Tensor:
+def cluster_gcn_conv(self: Any, x: Tensor, edge_index: Tensor) -> Tensor:
     """Self-loops of the graph count as absent where the layer adds its own."""
     num_nodes = x.size(self.node_dim)
     is_loop = edge_index[0] == edge_index[1]
@@ -240,7 +241,7 @@ def cluster_gcn_conv(self, x: Tensor, edge_index: Tensor) -> Tensor:
 @static_version_of(pyg.ChebConv, "__norm__", "6de0e761")
 def cheb_norm(
     self, edge_index, num_nodes, edge_weight, normalization, lambda_max=None, dtype=None, batch=None
-) -> tuple[Tensor, Tensor]:
+):
     """`(edge_index, weight)` of the scaled Laplacian, [2, E + N] and [E + N]; the graph's own loops
     weigh nothing."""
     row, col = edge_index[0], edge_index[1]
@@ -273,7 +274,7 @@ _gps_forward = pyg.GPSConv.forward
 
 
 @static_version_of(pyg.GPSConv, source="162adc44")
-def gps_conv(self, x: Tensor, edge_index: Tensor, batch: Tensor = None, **kwargs) -> Tensor:
+def gps_conv(self: Any, x: Tensor, edge_index: Tensor, batch: Any = None, **kwargs: Any) -> Tensor:
     """Attention within each graph is attention over all nodes with every pair of two graphs masked out."""
     if batch is None or not isinstance(self.attn, torch.nn.MultiheadAttention):
         return _gps_forward(self, x, edge_index, batch, **kwargs)
@@ -300,8 +301,20 @@ def gps_conv(self, x: Tensor, edge_index: Tensor, batch: Tensor = None, **kwargs
 # One weight per type: where PyG sorts or selects rows by type, choose results by type.
 
 
+def _ends(self: Any, edge_index: Tensor) -> tuple[Tensor, Tensor]:
+    """`(sender, receiver)` of every edge."""
+    source, target = edge_index[0], edge_index[1]
+    return (source, target) if self.flow == "source_to_target" else (target, source)
+
+
+def _by_relation(self: Any, messages: Tensor, receiver: Tensor, kind: Tensor, shape: tuple) -> Tensor:
+    """`messages` [E, F] aggregated over (target, relation) pairs: [*shape, F], targets and relations."""
+    pairs = receiver * shape[1] + kind
+    return self.aggr_module(messages, pairs, dim_size=shape[0] * shape[1], dim=0).view(*shape, -1)
+
+
 @static_version_of(pyg.HeteroLinear, source="094cb9e4")
-def hetero_linear(self, x: Tensor, type_vec: Tensor) -> Tensor:
+def hetero_linear(self: Any, x: Tensor, type_vec: Tensor) -> Tensor:
     """`x` [*, F_in] times the weight of its row's type, `type_vec` [*] in 0 … num_types - 1."""
     out = x.new_zeros(x.size(0), self.out_channels)
     for kind in range(self.num_types):
@@ -310,7 +323,7 @@ def hetero_linear(self, x: Tensor, type_vec: Tensor) -> Tensor:
 
 
 @static_version_of(pyg.HGTConv, "_construct_src_node_feat", "de58215e")
-def hgt_sources(self, k_dict, v_dict, edge_index_dict) -> tuple[Tensor, Tensor, dict]:
+def hgt_sources(self: Any, k_dict: dict, v_dict: dict, edge_index_dict: dict) -> tuple[Tensor, Tensor, dict]:
     """`(keys, values, offset)` of the sources of every edge type, the first two [N, H, F] one type after the
     other: the number of rows of each type is known, so that each meets its own weights only."""
     shape = (self.heads, len(self.edge_types), *self.k_rel.weight.shape[1:])
@@ -326,12 +339,13 @@ def hgt_sources(self, k_dict, v_dict, edge_index_dict) -> tuple[Tensor, Tensor, 
 
 
 @static_version_of(pyg.MFConv, source="0be7e3f7")
-def mf_conv(self, x, edge_index: Tensor, size=None) -> Tensor:
+def mf_conv(self: Any, x: Any, edge_index: Tensor, size: Any = None) -> Tensor:
     """Each node's sum of neighbours and own features through the weights of its degree."""
     x = (x, x) if isinstance(x, Tensor) else x
     hidden = self.propagate(edge_index, x=x, size=size)
-    target = edge_index[1 if self.flow == "source_to_target" else 0]
-    degrees = degree(target, hidden.size(self.node_dim), dtype=torch.long).clamp(max=self.max_degree)
+    degrees = degree(_ends(self, edge_index)[1], hidden.size(self.node_dim), dtype=torch.long).clamp(
+        max=self.max_degree
+    )
     out = hidden.new_zeros([*hidden.shape[:-1], self.out_channels])
     for number, (left, right) in enumerate(zip(self.lins_l, self.lins_r)):
         value = left(hidden) if x[1] is None else left(hidden) + right(x[1])
@@ -340,28 +354,25 @@ def mf_conv(self, x, edge_index: Tensor, size=None) -> Tensor:
 
 
 @static_version_of(pyg.RGCNConv, source="117dbcb1")
-def rgcn_conv(self, x, edge_index: Tensor, edge_type: Tensor = None) -> Tensor:
+def rgcn_conv(self: Any, x: Any, edge_index: Tensor, edge_type: Any = None) -> Tensor:
     """One aggregation over (target, relation) pairs stands for one over each relation's edges."""
     source, target = x if isinstance(x, tuple) else (x, x)
     if source is None:
         source = torch.arange(self.in_channels_l, device=self.weight.device)
         target = source if target is None else target
-    num_targets, num_relations = target.size(0), self.num_relations
-    is_forward = self.flow == "source_to_target"
-    sender, receiver = edge_index[0 if is_forward else 1], edge_index[1 if is_forward else 0]
+    shape = (target.size(0), self.num_relations)
+    sender, receiver = _ends(self, edge_index)
     weight = self.weight
     if self.num_bases is not None:
         weight = torch.einsum("rb,bio->rio", self.comp, weight)
     is_embedding = not torch.is_floating_point(target)
     messages = weight[edge_type, source[sender]] if is_embedding else source[sender]
-    pairs = receiver * num_relations + edge_type
-    hidden = self.aggr_module(messages, pairs, dim_size=num_targets * num_relations, dim=0)
-    hidden = hidden.view(num_targets, num_relations, -1)
+    hidden = _by_relation(self, messages, receiver, edge_type, shape)
     if is_embedding:
         out = hidden.sum(dim=1)
     elif self.num_blocks is not None:
-        blocks = hidden.view(num_targets, num_relations, weight.size(1), weight.size(2))
-        out = torch.einsum("nrbi,rbio->nbo", blocks, weight).reshape(num_targets, self.out_channels)
+        blocks = hidden.view(*shape, weight.size(1), weight.size(2))
+        out = torch.einsum("nrbi,rbio->nbo", blocks, weight).flatten(1)
     else:
         # One product over relations and channels at once: `einsum` would copy both into another order.
         out = hidden.flatten(1) @ weight.flatten(0, 1)
@@ -371,40 +382,43 @@ def rgcn_conv(self, x, edge_index: Tensor, edge_type: Tensor = None) -> Tensor:
 
 
 @static_version_of(pyg.FiLMConv, source="534514a7")
-def film_conv(self, x, edge_index: Tensor, edge_type: Tensor = None) -> Tensor:
+def film_conv(self: Any, x: Any, edge_index: Tensor, edge_type: Any = None) -> Tensor:
     """One aggregation over (target, relation) pairs stands for one over each relation's edges."""
     source, target = (x, x) if isinstance(x, Tensor) else x
-    shift, scale = self.film_skip(target).split(self.out_channels, dim=-1)
-    out = scale * self.lin_skip(target) + shift
-    out = out if self.act is None else self.act(out)
-    is_forward = self.flow == "source_to_target"
-    sender, receiver = edge_index[0 if is_forward else 1], edge_index[1 if is_forward else 0]
-    num_targets, num_relations = target.size(0), max(self.num_relations, 1)
-    kind = torch.zeros_like(sender) if num_relations == 1 else edge_type
+
+    def modulated(values: Tensor, film: Tensor) -> Tensor:
+        shift, scale = film.split(self.out_channels, dim=-1)
+        out = scale * values + shift
+        return out if self.act is None else self.act(out)
+
+    sender, receiver = _ends(self, edge_index)
+    shape = (target.size(0), max(self.num_relations, 1))
+    kind = torch.zeros_like(sender) if shape[1] == 1 else edge_type
     values = torch.stack([linear(source) for linear in self.lins])[kind, sender]
-    shift, scale = torch.stack([film(target) for film in self.films])[kind, receiver].split(
-        self.out_channels, dim=-1
-    )
-    messages = scale * values + shift
-    messages = messages if self.act is None else self.act(messages)
-    pairs = receiver * num_relations + kind
-    hidden = self.aggr_module(messages, pairs, dim_size=num_targets * num_relations, dim=0)
-    return out + hidden.view(num_targets, num_relations, -1).sum(dim=1)
+    films = torch.stack([film(target) for film in self.films])[kind, receiver]
+    hidden = _by_relation(self, modulated(values, films), receiver, kind, shape)
+    return modulated(self.lin_skip(target), self.film_skip(target)) + hidden.sum(dim=1)
 
 
 _rgat_across_relations = pyg.RGATConv.forward
 
 
 @static_version_of(pyg.RGATConv, source="99beccd6")
-def rgat_conv(self, x, edge_index, edge_type=None, edge_attr=None, size=None, return_attention_weights=None):
+def rgat_conv(
+    self: Any,
+    x: Tensor,
+    edge_index: Tensor,
+    edge_type: Any = None,
+    edge_attr: Tensor | None = None,
+    size: Any = None,
+    return_attention_weights: Any = None,
+) -> Any:
     """Attention within a relation is a softmax over (target, relation) pairs."""
     if self.attention_mechanism != "within-relation":
-        return _rgat_across_relations(
-            self, x, edge_index, edge_type, edge_attr, size, return_attention_weights
-        )
-    is_forward = self.flow == "source_to_target"
-    sender, receiver = edge_index[0 if is_forward else 1], edge_index[1 if is_forward else 0]
-    num_nodes = x.size(0) if size is None else size[1 if is_forward else 0]
+        rest = (edge_type, edge_attr, size, return_attention_weights)
+        return _rgat_across_relations(self, x, edge_index, *rest)
+    sender, receiver = _ends(self, edge_index)
+    num_nodes = x.size(0) if size is None else size[1 if self.flow == "source_to_target" else 0]
     values, logits = _rgat_values_and_logits(self, x[receiver], x[sender], edge_type, edge_attr)
     pairs = receiver * self.num_relations + edge_type
     attention = softmax(logits, pairs, num_nodes=num_nodes * self.num_relations)
@@ -413,29 +427,25 @@ def rgat_conv(self, x, edge_index, edge_type=None, edge_attr=None, size=None, re
     return (out, (edge_index, attention)) if isinstance(return_attention_weights, bool) else out
 
 
-def _rgat_values_and_logits(self, x_i, x_j, edge_type, edge_attr):
+def _rgat_values_and_logits(
+    self: Any, x_i: Tensor, x_j: Tensor, edge_type: Tensor, edge_attr: Tensor | None
+) -> tuple[Tensor, Tensor]:
     """`(values, logits)`: the projected sources [E, H * F] and the attention before softmax [E, H * D]."""
-    if self.num_blocks is not None:
-        weight = self.weight[edge_type]
-        blocks = (-1, weight.size(1), weight.size(2))
-        receivers = torch.einsum("ebi,ebio->ebo", x_i.view(blocks), weight).flatten(1)
-        values = torch.einsum("ebi,ebio->ebo", x_j.view(blocks), weight).flatten(1)
-    else:
-        weight = self.weight if self.num_bases is None else torch.einsum("rb,bio->rio", self.att, self.basis)
-        weight = weight[edge_type]
-        receivers = torch.einsum("ei,eio->eo", x_i, weight)
-        values = torch.einsum("ei,eio->eo", x_j, weight)
-    query, key = receivers @ self.q, values @ self.k
-    extra = None
+    weight = self.weight if self.num_bases is None else torch.einsum("rb,bio->rio", self.att, self.basis)
+    # Each block of channels has a matrix of its own; without `num_blocks` there is one block.
+    weight = (weight if self.num_blocks is not None else weight.unsqueeze(1))[edge_type]
+    receivers, values = (
+        torch.einsum("ebi,ebio->ebo", ends.view(*weight.shape[:3]), weight).flatten(1) for ends in (x_i, x_j)
+    )
+    is_additive = self.attention_mode == "additive-self-attention"
+    join = torch.add if is_additive else torch.mul
+    logits = join(receivers @ self.q, values @ self.k)
     if edge_attr is not None:
-        extra = self.lin_edge(edge_attr.view(edge_attr.size(0), -1)) @ self.e
-    if self.attention_mode == "additive-self-attention":
-        logits = query + key if extra is None else query + key + extra
-        return values, torch.nn.functional.leaky_relu(logits, self.negative_slope)
-    return values, query * key if extra is None else query * key * extra
+        logits = join(logits, self.lin_edge(edge_attr.view(edge_attr.size(0), -1)) @ self.e)
+    return values, torch.nn.functional.leaky_relu(logits, self.negative_slope) if is_additive else logits
 
 
-def _rgat_modulated(self, values, attention, index, size_i):
+def _rgat_modulated(self: Any, values: Tensor, attention: Tensor, index: Tensor, size_i: int) -> Tensor:
     """The messages [E, H, F] or [E, H, D, F] of `values` under `attention`, in the way `self.mod` says."""
     is_additive = self.attention_mode == "additive-self-attention"
     values = values.view(-1, self.heads, self.out_channels)
@@ -447,9 +457,8 @@ def _rgat_modulated(self, values, attention, index, size_i):
         degrees = degree(index, size_i, dtype=attention.dtype)[index].unsqueeze(-1)
         if self.mod == "scaled":
             factor = self.activation(degrees @ self.l1 + self.b1) @ self.l2 + self.b2
-            return (
-                values * attention.view(shape) * factor.view(-1, *[1] * (values.dim() - 2), self.out_channels)
-            )
+            factor = factor.view(-1, *[1] * (values.dim() - 2), self.out_channels)
+            return values * attention.view(shape) * factor
         attention = attention * degrees
     elif self.mod == "f-additive":
         attention = torch.where(attention > 0, attention + 1, attention)
@@ -464,7 +473,7 @@ def _rgat_modulated(self, values, attention, index, size_i):
 @static_version_of(Aggregation, "to_dense_batch", "20a2f82b")
 def aggregation_to_dense_batch(
     self, x, index=None, ptr=None, dim_size=None, dim=-2, fill_value=0.0, max_num_elements=None
-) -> tuple[Tensor, Tensor]:
+):
     """Rows [N, F] grouped as [dim_size, max_num_elements, F]. Sorts instead of asserting a sorted index."""
     self.assert_index_present(index)
     self.assert_two_dimensional_input(x, dim)
@@ -475,7 +484,7 @@ def aggregation_to_dense_batch(
 
 
 @static_version_of(pyg.QuantileAggregation, source="07f214e9")
-def quantile_aggregation(self, x: Tensor, index=None, ptr=None, dim_size=None, dim: int = -2) -> Tensor:
+def quantile_aggregation(self, x, index=None, ptr=None, dim_size=None, dim=-2):
     """Quantiles per group from one sort by (group, value); counts come from a scatter of fixed size."""
     self.assert_index_present(index)
     dim = dim % x.dim()
@@ -515,9 +524,7 @@ _to_dense_adj = twin(to_dense_adj)
 
 
 @static_version_of(to_dense_adj, source="c807b726")
-def static_to_dense_adj(
-    edge_index, batch=None, edge_attr=None, max_num_nodes=None, batch_size=None
-) -> Tensor:
+def static_to_dense_adj(edge_index, batch=None, edge_attr=None, max_num_nodes=None, batch_size=None):
     """Adjacency matrices [batch_size, max_num_nodes, max_num_nodes, *] of the graphs in a batch; edges
     of nodes beyond `max_num_nodes` count nothing."""
     if batch is None or batch_size is None or max_num_nodes is None:
@@ -543,7 +550,7 @@ _instance_norm = pyg.InstanceNorm.forward
 
 
 @static_version_of(pyg.InstanceNorm, source="df98a3ff")
-def instance_norm(self, x: Tensor, batch=None, batch_size=None) -> Tensor:
+def instance_norm(self, x, batch=None, batch_size=None):
     """PyG puts new tensors in the place of the running statistics, which a device does not follow: here the
     values are copied into them."""
     if not self.training or not self.track_running_stats or batch is None or batch_size is None:
@@ -561,7 +568,7 @@ def instance_norm(self, x: Tensor, batch=None, batch_size=None) -> Tensor:
 
 
 @static_version_of(pyg.HeteroBatchNorm, source="4ea60279")
-def hetero_batch_norm(self, x: Tensor, type_vec: Tensor) -> Tensor:
+def hetero_batch_norm(self: Any, x: Tensor, type_vec: Tensor) -> Tensor:
     """Running statistics move only for types that occur: chosen by mask, where PyG lists those types."""
     if not self.training and self.track_running_stats:
         mean, variance = self.running_mean, self.running_var
@@ -575,7 +582,7 @@ def hetero_batch_norm(self, x: Tensor, type_vec: Tensor) -> Tensor:
     return out * self.weight[type_vec] + self.bias[type_vec] if self.affine else out
 
 
-def _update_running(self, mean: Tensor, variance: Tensor, occurs: Tensor) -> None:
+def _update_running(self: Any, mean: Tensor, variance: Tensor, occurs: Tensor) -> None:
     factor = self.momentum
     if factor is None:
         self.num_batches_tracked.add_(1)
@@ -589,7 +596,7 @@ def _update_running(self, mean: Tensor, variance: Tensor, occurs: Tensor) -> Non
 
 
 @static_version_of(pyg.MaskLabel, source="c403e0b9")
-def mask_label(self, x: Tensor, y: Tensor, mask: Tensor) -> Tensor:
+def mask_label(self: Any, x: Tensor, y: Tensor, mask: Tensor) -> Tensor:
     """The embedding of the label where `mask` is True, zero elsewhere, added to `x` [N, F] or beside it."""
     known = torch.where(mask, y, torch.zeros_like(y))
     embedding = torch.where(mask.unsqueeze(-1), self.emb(known), 0.0)
@@ -597,7 +604,7 @@ def mask_label(self, x: Tensor, y: Tensor, mask: Tensor) -> Tensor:
 
 
 @static_version_of(pyg.DeepGraphInfomax, source="1e1aa367")
-def deep_graph_infomax(self, *args, **kwargs) -> tuple[Tensor, Tensor, Tensor]:
+def deep_graph_infomax(self: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
     """`(positive, negative, summary)` of the input and its corruption."""
     positive = self.encoder(*args, **kwargs)
     corrupted = self.corruption(*args, **kwargs)
@@ -610,34 +617,20 @@ def deep_graph_infomax(self, *args, **kwargs) -> tuple[Tensor, Tensor, Tensor]:
 # Point clouds, which otherwise need `pyg-lib`.
 
 
-for _function, _source in (
-    ("knn", "b8afdc12"),
-    ("knn_graph", "79fef556"),
-    ("radius", "2645c59f"),
-    ("radius_graph", "0829b40d"),
-    ("nearest", "c02807eb"),
-    ("fps", "a046df16"),
-    ("voxel_grid", "e09d4667"),
-):
+_SEARCHES = """knn b8afdc12 knn_graph 79fef556 radius 2645c59f radius_graph 0829b40d nearest c02807eb
+    fps a046df16 voxel_grid e09d4667"""
+for _function, _source in re.findall(r"(\w+) (\w{8})", _SEARCHES):
     static_version_of(getattr(pyg, _function, None), source=_source)(getattr(point_clouds, _function))
-
-for _flag in (
-    "WITH_KNN",
-    "WITH_FPS",
-    "WITH_RADIUS",
-    "WITH_NEAREST",
-    "WITH_GRID_CLUSTER",
-    "WITH_TORCH_CLUSTER",
-):
-    static_version_of(torch_geometric.typing, _flag)(True)
+for _flag in ("KNN", "FPS", "RADIUS", "NEAREST", "GRID_CLUSTER", "TORCH_CLUSTER"):
+    static_version_of(torch_geometric.typing, f"WITH_{_flag}")(True)
 
 
-def _pair(value) -> tuple:
+def _pair(value: Any) -> tuple:
     return value if isinstance(value, tuple) else (value, value)
 
 
 @static_version_of(pyg.DynamicEdgeConv, source="8a812389")
-def dynamic_edge_conv(self, x, batch=None) -> Tensor:
+def dynamic_edge_conv(self: Any, x: Any, batch: Any = None) -> Tensor:
     """Edge convolution over the `k` nearest neighbours in feature space, [N, F_in] to [N, F_out]."""
     x, batch = _pair(x), _pair(batch)
     edge_index = point_clouds.knn(x[0], x[1], self.k, *batch).flip(0)
@@ -645,7 +638,7 @@ def dynamic_edge_conv(self, x, batch=None) -> Tensor:
 
 
 @static_version_of(pyg.GravNetConv, source="e70a78d7")
-def grav_net_conv(self, x, batch=None) -> Tensor:
+def grav_net_conv(self: Any, x: Any, batch: Any = None) -> Tensor:
     """Message passing over the `k` nearest neighbours in a learned space, [N, F_in] to [N, F_out]."""
     x, batch = _pair(x), _pair(batch)
     sources, targets = self.lin_s(x[0]), self.lin_s(x[1])
@@ -661,7 +654,7 @@ def grav_net_conv(self, x, batch=None) -> Tensor:
 
 
 @static_version_of(pyg.XConv, source="1cd2c903")
-def x_conv(self, x, pos: Tensor, batch=None) -> Tensor:
+def x_conv(self: Any, x: Any, pos: Tensor, batch: Any = None) -> Tensor:
     """PointCNN's convolution over `kernel_size` neighbours of each point, [N, F_in] to [N, F_out]."""
     pos = pos.unsqueeze(-1) if pos.dim() == 1 else pos
     num_points, size = pos.size(0), self.kernel_size
@@ -700,17 +693,14 @@ def spline_basis(
 
 def _bspline(t: Tensor, degree: int, offset: int) -> Tensor:
     """The `offset`-th of the `degree + 1` uniform B-splines that are not zero at `t` in [0, 1)."""
+    u = 1.0 - t
     if degree == 1:
-        return (1.0 - t, t)[offset]
+        return (u, t)[offset]
     if degree == 2:
-        return (0.5 * (1.0 - t) ** 2, 0.5 + t - t * t, 0.5 * t * t)[offset]
+        return (u**2 / 2.0, 0.5 + t * u, t**2 / 2.0)[offset]
     if degree == 3:
-        return (
-            (1.0 - t) ** 3 / 6.0,
-            (3.0 * t**3 - 6.0 * t**2 + 4.0) / 6.0,
-            (-3.0 * t**3 + 3.0 * t**2 + 3.0 * t + 1.0) / 6.0,
-            t**3 / 6.0,
-        )[offset]
+        parts = u**3, 4.0 - 6.0 * t**2 + 3.0 * t**3, 4.0 - 6.0 * u**2 + 3.0 * u**3, t**3
+        return parts[offset] / 6.0
     raise ValueError(f"SplineConv's degree must be 1, 2 or 3 (got {degree}).")
 
 
@@ -739,37 +729,36 @@ def lstm(self, input, hx=None):
     """`(output, (h, c))` of `input` [B, T, F] or [T, B, F], all layers and directions unrolled over T."""
     if not isinstance(input, Tensor) or self.proj_size > 0:
         return _lstm_forward(self, input, hx)
-    is_batched = input.dim() == 3
-    steps = input if is_batched else input.unsqueeze(0 if self.batch_first else 1)
-    steps = steps.transpose(0, 1) if self.batch_first else steps
+    time, is_batched = 1 if self.batch_first else 0, input.dim() == 3
+    steps = (input if is_batched else input.unsqueeze(1 - time)).transpose(0, time)
     num_directions = 2 if self.bidirectional else 1
     if hx is None:
         zeros = input.new_zeros(self.num_layers * num_directions, steps.size(1), self.hidden_size)
         hx = (zeros, zeros)
     elif not is_batched:
         hx = (hx[0].unsqueeze(1), hx[1].unsqueeze(1))
-    last_hidden, last_cell = [], []
+    last = []
     for layer in range(self.num_layers):
         outputs = []
         for direction in range(num_directions):
             number = layer * num_directions + direction
-            weights = self._all_weights[number]
-            weights = [getattr(self, name) for name in weights]
-            output, hidden, cell = _direction(steps, hx[0][number], hx[1][number], weights, direction == 1)
+            weights = [getattr(self, name) for name in self._all_weights[number]]
+            output, *state = _direction(steps, hx[0][number], hx[1][number], weights, direction == 1)
             outputs.append(output)
-            last_hidden.append(hidden)
-            last_cell.append(cell)
+            last.append(state)
         steps = torch.cat(outputs, dim=-1)
         if layer + 1 < self.num_layers:
             steps = torch.nn.functional.dropout(steps, self.dropout, self.training)
-    output = steps.transpose(0, 1) if self.batch_first else steps
-    hidden, cell = torch.stack(last_hidden), torch.stack(last_cell)
+    output = steps.transpose(0, time)
+    hidden, cell = (torch.stack(states) for states in zip(*last))
     if is_batched:
         return output, (hidden, cell)
-    return output.squeeze(0 if self.batch_first else 1), (hidden.squeeze(1), cell.squeeze(1))
+    return output.squeeze(1 - time), (hidden.squeeze(1), cell.squeeze(1))
 
 
-def _direction(steps: Tensor, hidden: Tensor, cell: Tensor, weights: list[Tensor], is_reversed: bool):
+def _direction(
+    steps: Tensor, hidden: Tensor, cell: Tensor, weights: list[Tensor], is_reversed: bool
+) -> tuple[Tensor, Tensor, Tensor]:
     """One layer in one direction over `steps` [T, B, F]: `(output [T, B, H], hidden [B, H], cell [B, H])`."""
     to_gates, hidden_to_gates = weights[0], weights[1]
     bias = weights[2] + weights[3] if len(weights) > 2 else None
@@ -834,7 +823,7 @@ def store_set_attribute(self: BaseStorage, key: str, value: Any) -> None:
 _print = builtins.print
 
 
-def print_while_tracing(*values, **options) -> None:
+def print_while_tracing(*values: Any, **options: Any) -> None:
     """`print`, which in a trace prints nothing and leaves a mark in the graph for every tensor it is
     given."""
     if not torch.compiler.is_compiling():

@@ -11,8 +11,8 @@ from typing import Any, Callable, Union
 import torch
 
 from .checking import named_leaves, torch_is_new_enough
-from .experiments import graph_warnings, padding_warnings, value_findings
-from .findings import Finding, Place, StaticGraphError, forward_place, is_library, locate, parse_stack
+from .experiments import graph_warnings, memory_findings, padding_warnings, value_findings
+from .findings import Finding, Place, StaticGraphError, forward_place, is_library, locate
 from .internals import (
     CAN_FILTER_GUARDS,
     BackendFailed,
@@ -24,7 +24,6 @@ from .internals import (
     with_own_code,
 )
 from .losses import Loss, find_loss, keep_marks_while_tracing, no_loss, on_device
-from .memory import memory_findings
 from .origins import all_nodes, changed_attributes, dynamic_origins, layers_of, record, replaced_layers
 from .remedies import distinct, explain, is_known_in_library, origin_of_failure, own_failure
 from .static_layers import concerns_replacement, static_replacements
@@ -74,6 +73,8 @@ class StaticFunction:
         self, function: Callable, backend: Backend, needs_loss: bool = False, tries_padding: bool = False
     ):
         keep_marks_while_tracing()
+        # Keeps the graph valid once the replacements it was traced with are gone.
+        options: Any = {"guard_filter_fn": _guards_to_keep} if CAN_FILTER_GUARDS else None
         self._function = function
         self._backend = backend
         self._needs_loss = needs_loss
@@ -88,7 +89,7 @@ class StaticFunction:
             fullgraph=True,
             dynamic=False,
             backend=self._inspect_and_compile,
-            **_guard_filter(),
+            options=options,
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -96,8 +97,9 @@ class StaticFunction:
             return self._run(*args, **kwargs) if self._is_traced else self._trace(args, kwargs)
 
     def _trace(self, args: tuple, kwargs: dict) -> Any:
-        if has_uninitialised_parameters(self._function):
-            raise StaticGraphError([uninitialised(self._function)])
+        waiting = uninitialised(self._function)
+        if waiting is not None:
+            raise StaticGraphError([waiting])
         self._leaves, self._call = named_leaves(self._function, args, kwargs), (args, kwargs)
         keep_globals_in_reach(self._function)
         with static_replacements(), tracing_settings():
@@ -112,12 +114,19 @@ class StaticFunction:
 
     def _translated(self, error: Exception, args: tuple, kwargs: dict) -> Exception:
         """The error to raise for one met while tracing: the model's own, or what is not static."""
-        if isinstance(error, BackendFailed):
-            inner = error.inner_exception
-            is_static_graph_error = isinstance(inner, StaticGraphError)
-            return self._placed(inner, args, kwargs) if is_static_graph_error else error
+        found = getattr(error, "inner_exception", None)
+        if isinstance(found, StaticGraphError) and all(finding.file for finding in found.findings):
+            return found
+        if isinstance(error, BackendFailed) and not isinstance(found, StaticGraphError):
+            return error
         made_loss, origins, failure = record(self._function, args, kwargs)
         findings = distinct(map(explain, filter(is_known_in_library, origins)))
+        if isinstance(found, StaticGraphError):
+            # The graph knows no line of code from `exec` or `python -c`, which an eager run sees.
+            known = [finding for finding in found.findings if finding.file]
+            operations = {finding.operation for finding in found.findings if not finding.file}
+            placed = [finding for finding in findings if finding.operation in operations]
+            return StaticGraphError(distinct([*known, *placed])) if placed else found
         if failure is not None:
             own = own_failure(failure)
             return failure if own is None else StaticGraphError(distinct([*findings, own]))
@@ -128,29 +137,18 @@ class StaticFunction:
             findings.append(no_loss(self._function))
         return StaticGraphError(findings)
 
-    def _placed(self, error: StaticGraphError, args: tuple, kwargs: dict) -> StaticGraphError:
-        """The error with a line for every finding: the graph knows none of code from `exec` or `python -c`,
-        which an eager run sees."""
-        if all(finding.file for finding in error.findings):
-            return error
-        _, origins, _ = record(self._function, args, kwargs)
-        seen = distinct(map(explain, filter(is_known_in_library, origins)))
-        known = [finding for finding in error.findings if finding.file]
-        operations = {finding.operation for finding in error.findings if not finding.file}
-        placed = [finding for finding in seen if finding.operation in operations]
-        return StaticGraphError(distinct([*known, *placed])) if placed else error
-
     def _logged_values(self, graph: torch.fx.Graph) -> list[Finding]:
         """Values that a log entry or a warning reads: the tracer leaves such calls out, an eager run does
         not. One is made only where the model's own files hold such calls."""
-        stacks = [parse_stack(node.meta.get("stack_trace")) for node in all_nodes(graph)]
-        files = {frame.file for stack in stacks for frame in stack if not is_library(frame.file)}
-        if not any(_LOGGING.search(line) for file in files for line in linecache.getlines(file)):
+        stacks = {node.meta.get("stack_trace") or "" for node in all_nodes(graph)}
+        files = {file for stack in stacks for file in re.findall(r'File "([^"]+)"', stack)}
+        own = [file for file in files if not is_library(file)]
+        if not any(_LOGGING.search("".join(linecache.getlines(file))) for file in own):
             return []
         _, origins, _ = record(self._function, *self._call)
         logged = [found for found in origins if _is_logging(locate(found.frames)[0])]
-        logged = [explain(dataclasses.replace(found, operation="print")) for found in logged]
-        return distinct(dataclasses.replace(found, cause=None) for found in logged)
+        findings = [explain(dataclasses.replace(found, operation="print")) for found in logged]
+        return distinct(dataclasses.replace(finding, cause=None) for finding in findings)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         # Without a filter for them, conditions on the replacements hold only while these are in force.
@@ -164,7 +162,7 @@ class StaticFunction:
                     raise
                 raise StaticGraphError([_second_graph(change)]) from None
 
-    def _inspect_and_compile(self, graph_module: torch.fx.GraphModule, example_inputs: list[torch.Tensor]):
+    def _inspect_and_compile(self, graph_module: torch.fx.GraphModule, example_inputs: list) -> Callable:
         if self._is_traced:  # on a torch that does not refuse it before
             raise StaticGraphError([_second_graph("another graph would be needed")])
         graph, layers = graph_module.graph, layers_of(self._function)
@@ -201,17 +199,13 @@ def _is_logging(place: Place | None) -> bool:
     return rest.count("(") >= rest.count(")")  # still open
 
 
-def has_uninitialised_parameters(function: Callable) -> bool:
-    """Whether `function` is a module with parameters that wait for a first call."""
-    if not isinstance(function, torch.nn.Module):
-        return False
-    return any(isinstance(p, torch.nn.parameter.UninitializedParameter) for p in function.parameters())
-
-
-def uninitialised(model: torch.nn.Module) -> Finding:
-    """The finding for a model with uninitialised parameters, at its `forward`."""
+def uninitialised(function: Callable) -> Finding | None:
+    """The finding for a module with parameters that wait for a first call, at its `forward`."""
+    parameters = function.parameters() if isinstance(function, torch.nn.Module) else ()
+    if not any(isinstance(p, torch.nn.parameter.UninitializedParameter) for p in parameters):
+        return None
     return Finding.at(
-        forward_place(model),
+        forward_place(function),
         "uninitialised parameters",
         "layers made with in_channels=-1 have no weights yet, and the graph needs their shapes",
         "run the model once before wrapping it, on the same inputs: `with torch.no_grad(): model(...)`, or "
@@ -229,13 +223,8 @@ def no_graph(function: Callable) -> Finding:
     )
 
 
-def _guard_filter() -> dict[str, Any]:
-    """Settings that keep the graph valid once the replacements it was traced with are gone."""
-
-    def keep(guards):
-        return [not concerns_replacement(guard.name, guard.value) for guard in guards]
-
-    return {"options": {"guard_filter_fn": keep}} if CAN_FILTER_GUARDS else {}
+def _guards_to_keep(guards: Any) -> list[bool]:
+    return [not concerns_replacement(guard.name, guard.value) for guard in guards]
 
 
 def _second_graph(change: str) -> Finding:

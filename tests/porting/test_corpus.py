@@ -11,15 +11,32 @@ from torch import nn
 
 from gnn_ipu_helpers.porting import check
 
-from . import corpus_accepted, corpus_everyday, corpus_more_accepted, corpus_more_refused, corpus_refused
+from . import (
+    corpus_accepted,
+    corpus_everyday,
+    corpus_more_accepted,
+    corpus_more_refused,
+    corpus_own_names,
+    corpus_refused,
+)
 from . import corpus_inputs as given
 from . import corpus_warned as warned
 from .corpus_layers_elsewhere import Gate
 
 MARK = re.compile(r"# <- (?:finding|warning)(?: of (?P<owner>\w+))?: (?P<words>.+)$")
-REFUSED = [*corpus_refused.CASES, *corpus_more_refused.CASES, *corpus_everyday.REFUSED]
-ACCEPTED = [*corpus_accepted.CASES, *corpus_more_accepted.CASES, *corpus_everyday.ACCEPTED]
-WARNED = [*warned.CASES, *corpus_everyday.WARNED]
+REFUSED = [
+    *corpus_refused.CASES,
+    *corpus_more_refused.CASES,
+    *corpus_everyday.REFUSED,
+    *corpus_own_names.REFUSED,
+]
+ACCEPTED = [
+    *corpus_accepted.CASES,
+    *corpus_more_accepted.CASES,
+    *corpus_everyday.ACCEPTED,
+    *corpus_own_names.ACCEPTED,
+]
+WARNED = [*warned.CASES, *corpus_everyday.WARNED, *corpus_own_names.WARNED]
 
 
 def cases(corpus):

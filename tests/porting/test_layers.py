@@ -11,7 +11,7 @@ from torch_geometric.nn.models import dimenet
 
 from gnn_ipu_helpers.porting import check, static_compile
 from tools import layers
-from tools.layer_cases import BEFORE_AND_AFTER, GROUPS, SHOWN_AT, GivenTriplets, SizedFingerprint
+from tools.layer_cases import BEFORE_AND_AFTER, GROUPS, SHOWN_AT, GivenTriplets
 
 PAGE = layers.read_page(layers.PAGE.read_text())
 CASES = {case.name: case for cases in GROUPS.values() for case in cases}
@@ -128,11 +128,17 @@ def test_dimenet_with_given_triplets_computes_what_dimenet_computes(monkeypatch)
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_attentive_fp_with_a_size_computes_what_attentive_fp_computes():
-    sample, model = layers.Sample(), SizedFingerprint().eval()
-    given = (sample.x, sample.edge_index, sample.edge_attr, sample.batch)
+@pytest.mark.parametrize("name", ["AttentiveFP", "SGFormer"])
+def test_an_example_with_sizes_computes_what_the_layer_computes(name):
+    """SGFormer's self-loops aside, which its example takes from the data."""
+    (_, (*_, before, after), call) = next(example for example in BEFORE_AND_AFTER if example[0] == name)
+    sample, one, other = layers.Sample(), before().eval(), after().eval()
+    other.load_state_dict(one.state_dict())
+    for conv in one.net.graph_conv.convs if name == "SGFormer" else ():
+        conv.add_self_loops = False
+    given = [getattr(sample, attribute) for attribute in call]
 
-    torch.testing.assert_close(model(*given), model.net(*given))
+    torch.testing.assert_close(other(*given), one(*given))
 
 
 @pytest.mark.filterwarnings("ignore")

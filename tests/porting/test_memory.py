@@ -6,7 +6,7 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.nn import GCNConv
 
 from gnn_ipu_helpers import check, poptorch, porting
-from gnn_ipu_helpers.porting.memory import peak_bytes
+from gnn_ipu_helpers.porting.experiments import peak_bytes
 
 WIDTH, ROWS = 1000, 5000
 
