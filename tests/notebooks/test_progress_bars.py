@@ -1,4 +1,4 @@
-"""In a notebook a finished progress bar leaves nothing: no red strip of error output, no line between the results."""
+"""In a notebook a finished progress bar leaves nothing: no red strip, no line between the results."""
 
 import os
 from pathlib import Path
