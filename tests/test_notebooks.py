@@ -81,9 +81,21 @@ def test_one_shape_for_all(notebook):
     for wanted in ("What you will learn", "Set-up", "Check yourself", "What next"):
         assert any(wanted in heading for heading in headings), f"no heading {wanted!r} among {headings}"
     solutions = [cell for cell in code_cells(notebook) if "solution" in cell.metadata.get("tags", [])]
-    # The playground is nothing but exercises.
-    assert 2 <= len(solutions) <= (8 if "Port your model" in headings[0] else 4), headings[0]
+    assert len(solutions) >= 2
     assert all(cell.metadata.jupyter["source_hidden"] for cell in solutions)
+
+
+def test_exercises_are_answered_in_a_cell_and_judged_in_the_next(notebook):
+    roles = ("exercise", "verdict", "solution")
+    tags = [cell.metadata.get("tags", []) for cell in code_cells(notebook)]
+    found = [next((role for role in roles if role in each), None) for each in tags]
+    title = notebook.cells[0].source.splitlines()[0]
+    # The playground is nothing but exercises; the other appendix has only questions.
+    wanted = {"# Appendix · Port your model": (8,)}.get(title, (0,) if "Appendix" in title else (2, 3))
+    assert found.count("exercise") in wanted
+    for number, role in enumerate(found):
+        if role == "exercise":
+            assert found[number : number + 3] == list(roles)
 
 
 def test_the_first_cell_says_what_runs_on_what(notebook):

@@ -16,7 +16,7 @@ from typing import Any, Callable, Iterator
 
 import torch
 from torch.utils.hooks import RemovableHandle
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from . import enums, optim
 from .arguments import Call, Flat, Signature, as_returned, plain, rebuild

@@ -42,7 +42,7 @@ class Verdict(Page):
 
 
 def verdict(
-    test: Callable[..., Any], *arguments: Any, hints: Mapping[str, str] | None = None, **keywords: Any
+    test: Callable[..., Any], *arguments: Any, hints: Mapping[Any, str] | None = None, **keywords: Any
 ) -> Verdict:
     """Test an answer and say how far it is; never raises, so that a notebook runs on with its exercises open.
 
@@ -52,8 +52,9 @@ def verdict(
     Args:
         test: What an answer has to pass.
         arguments: The answer, and whatever else the test takes. `...` is taken for "no answer yet".
-        hints: For reports: what to think about, by the operation of a finding. A finding without one is
-            explained by its reason; its remedy, which is the solution, is never shown.
+        hints: What to think about. For reports, by the operation of a finding: one without a hint is
+            explained by its reason; its remedy, which is the solution, is never shown. Under the key `...`,
+            what to say while there is no answer.
         keywords: Further arguments of the test.
 
     Example:
@@ -66,7 +67,8 @@ def verdict(
         Right.
     """
     if any(argument is ... for argument in arguments):
-        return Verdict(False, "Not yet: put your answer in place of the three dots.")
+        hint = (hints or {}).get(..., "")
+        return Verdict(False, "Not yet: put your answer in place of the three dots.", hint)
     try:
         report = test(*arguments, **keywords)
     except AssertionError as error:
