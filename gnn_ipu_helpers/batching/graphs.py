@@ -662,7 +662,8 @@ def read_graphs(
         progress_bar = len(looked_at) >= _PROGRESS_FROM
     builder = SchemaBuilder(exclude_keys)
     rows = [
-        builder.add(dataset[at]) for at in tqdm(looked_at, desc="Reading sizes", disable=not progress_bar)
+        builder.add(dataset[at])
+        for at in tqdm(looked_at, desc="Reading sizes", leave=False, disable=not progress_bar)
     ]
     schema = builder.build()
     counts = {group: torch.tensor([row.get(group, 0) for row in rows]) for group in schema.groups}

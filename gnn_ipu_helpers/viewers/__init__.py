@@ -15,7 +15,7 @@ except ImportError as error:
 from .charts import confusion, embedding, losses, packs, padding_waste, parity
 from .exercises import diff
 from .graphs import adjacency, batch, batches, schema, subgraph
-from .molecules import molecule, molecules
+from .molecules import browse, molecule, molecules
 from .packing_explorer import packing_explorer
 from .pictures import Page, Picture
 
@@ -25,6 +25,7 @@ __all__ = [
     "adjacency",
     "batch",
     "batches",
+    "browse",
     "confusion",
     "diff",
     "embedding",

@@ -116,6 +116,19 @@ def molecules(
     return scripted("molecules", payload, picture)
 
 
+def browse(dataset: Sequence[Any]) -> Any:
+    """A slider over a whole dataset, one drawn molecule at a time; an ipywidget, so a kernel has to run.
+
+    Args:
+        dataset: Molecules as for `molecule`; however many there are, only the one chosen is read.
+    """
+    import ipywidgets
+    from IPython.display import display
+
+    slider = ipywidgets.IntSlider(min=0, max=len(dataset) - 1, description="molecule")
+    return ipywidgets.interactive(lambda index: display(molecule(dataset[index])), index=slider)
+
+
 def scripted(name: str, payload: dict[str, Any], picture: Picture) -> Page:
     """A page with `picture`, which the script `name`.js beside this file replaces, given `payload`."""
     data = html.escape(json.dumps(payload, separators=(",", ":"), sort_keys=True), quote=True)

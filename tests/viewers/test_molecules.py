@@ -114,5 +114,10 @@ def test_more_molecules_than_a_notebook_should_hold_are_refused(molecules):
         viewers.molecules(molecules * 67, count=201)
 
 
+def test_browse_offers_the_whole_dataset(molecules):
+    slider = viewers.browse(molecules).children[0]
+    assert (slider.min, slider.max) == (0, 2)
+
+
 def test_the_title_can_be_given(molecules):
     assert "Water" in texts(viewers.molecule(molecules[0], title="Water"))
