@@ -29,11 +29,11 @@ _LOG = logging.getLogger("poptorch")
 # row of _CHECKS. A value is read by its argument's name, or by the one behind the arrow ("=": the setter's).
 _ACTING = {
     "Options": {
-        "deviceIterations(device_iterations: count)": "Run this many mini-batches (training: steps) in a call.",
+        "deviceIterations(device_iterations: count)": "Mini-batches (training: steps) in a call.",
         "replicationFactor(replication_factor: count)": "Train as this many replicas, each on its own data.",
         "modelName(name) -> model_name": "A name for the model, used for its entry in the executable cache.",
-        "enableExecutableCaching(path) -> cachePath": "Keep compiled graphs here, to start warm; None: do not.",
-        "showCompilationProgressBar(show=True) -> show_compilation_progress_bar": "Show a bar while compiling.",
+        "enableExecutableCaching(path) -> cachePath": "Keep compiled graphs here; None: do not.",
+        "showCompilationProgressBar(show=True) -> show_compilation_progress_bar": "Show a progress bar.",
         "relaxOptimizerAttributesChecks(relax=True) -> relax_optimizer_checks": "Do not warn about what the "
         "device leaves out of an optimiser.",
         "broadcastBuffers(broadcast_buffers=True)": "Whether replicas share buffers. With several, a model "
