@@ -174,7 +174,10 @@ class Call:
         try:
             self._bound = forward.bind(*args, **kwargs)
         except TypeError as error:
-            raise Error(f"{owner}.forward{forward} was called with other arguments: {error}.") from None
+            problem = str(error)
+            if problem.startswith("missing a required argument: "):
+                problem = f"Mandatory parameter {problem.split()[-1][1:-1]} missing"
+            raise Error(f"{owner}.forward{forward} was called with other arguments: {problem}.") from None
         self._bound.apply_defaults()
         self.args, self.kwargs = self._bound.args, self._bound.kwargs
         self.flat = Flat((self.args, self.kwargs))

@@ -87,15 +87,15 @@ class DataLoader(TorchDataLoader):
         self._combined_batch_size = size
         if is_shared:
             dataset = _Share(dataset, options, size, drop_last, bool(shuffle))
-        elif not drop_last and batch_sampler is None and size and not isinstance(dataset, IterableDataset):
-            if len(dataset) % size:
+        elif not (drop_last or batch_sampler is not None or isinstance(dataset, IterableDataset)):
+            rest = len(dataset) % size if size else 0
+            if rest:
                 _LOG.warning(
                     "The dataset's %d elements are not divisible by the combined batch size of %d, and "
                     "drop_last=False: the last batch holds %d, and a compiled graph serves one size only. "
                     "Pass drop_last=True.",
-                    *(len(dataset), size, len(dataset) % size),
+                    *(len(dataset), size, rest),
                 )
-
         arguments: dict[str, Any] = dict(kwargs, num_workers=num_workers)
         if persistent_workers is None:
             persistent_workers = num_workers > 0

@@ -96,12 +96,15 @@ class StaticFunction:
             return self._run(*args, **kwargs) if self._is_traced else self._trace(args, kwargs)
 
     def _casting(self, args: tuple, kwargs: dict) -> contextlib.AbstractContextManager:
-        """Cast weights as the device does, where arguments and weights are of several widths."""
+        """Cast weights as the device does, where arguments and weights are of several widths, or arguments of
+        8 bits, which the model casts itself."""
         tensors = [leaf.value for leaf in named_leaves(self._function, args, kwargs)]
         if isinstance(self._function, torch.nn.Module):
             tensors += self._function.parameters()
-        widths = {t.dtype for t in tensors if isinstance(t, torch.Tensor) and t.is_floating_point()}
-        return _WeightsLikeInputs() if len(widths) > 1 else contextlib.nullcontext()
+        dtypes = {tensor.dtype for tensor in tensors if isinstance(tensor, torch.Tensor)}
+        is_mixed = len([dtype for dtype in dtypes if dtype.is_floating_point]) > 1
+        is_mixed = is_mixed or not dtypes.isdisjoint((torch.uint8, torch.int8))
+        return _WeightsLikeInputs() if is_mixed else contextlib.nullcontext()
 
     def _trace(self, args: tuple, kwargs: dict) -> Any:
         if has_uninitialised_parameters(self._function):
