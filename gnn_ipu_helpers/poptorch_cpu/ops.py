@@ -143,11 +143,15 @@ def dynamic_update(
             f"shapes are {list(input.shape)} and {list(src.shape)}."
         )
     if input.dtype != src.dtype:
+        on_device = [_ON_DEVICE.get(tensor.dtype, tensor.dtype) for tensor in (input, src)]
         raise Error(
-            f"input and src tensor must have same dtype. ({input.dtype} vs {src.dtype}): pass "
+            f"input and src tensor must have same dtype. ({on_device[0]} vs {on_device[1]}): pass "
             f"src.to({input.dtype})."
         )
     return input.index_copy(dim, places, src)
+
+
+_ON_DEVICE = {torch.int64: torch.int32, torch.float64: torch.float32}  # which has 32 bits
 
 
 def _places(
