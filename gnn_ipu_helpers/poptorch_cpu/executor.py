@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import inspect
 import logging
 import os
@@ -403,8 +404,9 @@ class PoplarExecutor:
     def destroy(self) -> None:
         """Let go of the compiled graph and of the model, which may be wrapped anew; the next call
         compiles."""
-        _wrapped_for_training.discard(self._user_model)
-        self._user_model.__dict__.pop("destroy", None)
+        if self._training:
+            _wrapped_for_training.discard(self._user_model)
+            self._user_model.__dict__.pop("destroy", None)
         self._forget_graph()
 
     def _require_compiled(self, name: str) -> None:
@@ -668,19 +670,18 @@ def _own_options(options: Options | None, training: bool) -> Options:
 
 
 class _Destroy:
-    """`destroy` of a model that is wrapped for training: the wrapped model's. A copy of the model is wrapped
-    by nobody."""
+    """`destroy` of a model wrapped for training: the wrapped model's, which it does not keep alive."""
 
-    def __init__(self, executor: PoplarExecutor | None = None) -> None:
-        self._executor = None if executor is None else weakref.ref(executor)
+    def __init__(self, executor: PoplarExecutor) -> None:
+        self._executor = weakref.ref(executor)
 
     def __call__(self) -> None:
-        executor = None if self._executor is None else self._executor()
+        executor = self._executor()
         if executor is not None:
             executor.destroy()
 
     def __reduce__(self) -> tuple:
-        return _Destroy, ()
+        return functools.partial, (type(None),)  # a copy of the model is wrapped by nobody; loads anywhere
 
 
 def _join(parts: tuple[torch.Tensor, ...]) -> torch.Tensor:

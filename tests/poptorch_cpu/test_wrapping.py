@@ -203,3 +203,13 @@ def test_model_that_is_wrapped_can_be_saved(tmp_path):
     torch.save(model, tmp_path / "model.pt")
     loaded = torch.load(tmp_path / "model.pt", weights_only=False)
     torch.testing.assert_close(loaded.state_dict(), trained.state_dict())
+    assert "poptorch" not in type(loaded.destroy).__module__  # it loads where this package is not
+
+
+def test_destroying_an_inference_model_leaves_the_training_model_wrapped():
+    model = Classifier()
+    trained = poptorch.trainingModel(model)
+    poptorch.inferenceModel(model).destroy()
+    with pytest.raises(RuntimeError, match="already been wrapped"):
+        poptorch.trainingModel(model)
+    trained.destroy()
