@@ -49,9 +49,9 @@ def main(arguments: list[str]) -> None:
         __loader__=importlib.machinery.SourceFileLoader("__main__", script),
     )
     sys.modules["__main__"] = module
-    interrupted = []
+    interrupted: list[BaseException] = []
     # Registered first, so that it runs after all that the script registers.
-    atexit.register(lambda: interrupted and _die_of_interrupt())
+    atexit.register(_die_if_interrupted, interrupted)
     try:
         exec(compile(source, script, "exec", dont_inherit=True), module.__dict__)
     except BaseException as error:
@@ -60,11 +60,12 @@ def main(arguments: list[str]) -> None:
         raise
 
 
-def _die_of_interrupt() -> None:
+def _die_if_interrupted(interrupted: list[BaseException]) -> None:
     """Ends the process as Python ends for Ctrl-C in a script; for one in a module, its exit code is 1."""
-    sys.stdout.flush()
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.kill(os.getpid(), signal.SIGINT)
+    if interrupted:
+        sys.stdout.flush()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 def _hide_frames_before(script: str) -> None:

@@ -84,7 +84,7 @@ def _help_pyg() -> list[str]:
     return done
 
 
-def _sample_without_pyg_lib(loader_class: type) -> None:
+def _sample_without_pyg_lib(loader_class: Any) -> None:
     of_pyg = loader_class.__init__
 
     @functools.wraps(of_pyg)
@@ -130,7 +130,7 @@ def set_aggregation_dim_size(model: torch.nn.Module, dim_size: int) -> None:
 
 def call_once(function: Callable) -> Callable:
     """`function`, whose second and later calls do nothing."""
-    called = []
+    called: list[bool] = []
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -255,7 +255,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         name = module.__name__
         module.__doc__ = f"gnn_ipu_helpers, standing for '{name}' of the Poplar SDK."
         module.__dict__.update(_contents(name))
-        module.__getattr__ = functools.partial(_missing, name)
+        module.__dict__["__getattr__"] = functools.partial(_missing, name)
         for submodule in _COME_ALONG.get(name, ()):
             importlib.import_module(f"{name}.{submodule}")
 

@@ -62,17 +62,12 @@ from .options import (
 __version__ = "3.4.0+cpu"
 
 
-def _module(name: str, **content: object) -> _types.ModuleType:
-    module = _types.ModuleType(f"{__name__}.{name}")
-    vars(module).update(content)
-    return module
-
-
 # Modules of PopTorch that have no file of their own here.
-profiling = _module("profiling", Channel=_Channel)
-poptorch_core = _module(
-    "poptorch_core", Error=Error, RecoverableError=RecoverableError, UnrecoverableError=UnrecoverableError
-)
+profiling = _types.ModuleType(f"{__name__}.profiling")
+profiling.Channel = _Channel  # type: ignore[attr-defined]
+poptorch_core = _types.ModuleType(f"{__name__}.poptorch_core")
+for _error in (Error, RecoverableError, UnrecoverableError):
+    setattr(poptorch_core, _error.__name__, _error)
 
 _MODULES = ("enums", "optim", "options", "poptorch_core", "profiling")
 __all__ = [

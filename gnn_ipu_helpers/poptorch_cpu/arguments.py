@@ -143,28 +143,27 @@ def rebuild(value: Any, tensors: Iterator[torch.Tensor]) -> Any:
     return value if parser is None else parser.reconstruct(value, tensors)
 
 
-def _parts(value: Any, name: str) -> list[tuple[str, Any]] | None:
-    """What `value` is taken apart into, in the order of `Flat`, each with a name; None if it is not."""
-    if isinstance(value, dict):
-        return [(f"{name}[{key!r}]", item) for key, item in _items(value)]
-    if isinstance(value, (tuple, list)):
-        return [(f"{name}[{position}]", item) for position, item in enumerate(value)]
-    if isinstance(value, BaseData):
-        owned = [(name if kind is None else f"{name}[{kind!r}]", store) for kind, store in _stores(value)]
-        items = [(f"{owner}.{key}", store[key]) for owner, store in owned for key in sorted(store.keys())]
-        return [(label, item) for label, item in items if _holds_tensors(item)]
-    parser = _parser_of(value)
-    if parser is None:
-        return None
-    return [(f"{name}<{position}>", item) for position, item in enumerate(parser.yieldTensors(value))]
+def _parts(structure: tuple, name: str) -> dict[Any, tuple[str, Any]]:
+    """The parts of a structure, as in `Flat`, by key, position or attribute: each with its full name, such as
+    `x_dict['movie']` or `data.edge_index`."""
+    kind, parts = structure
+    if kind is dict:
+        return {key: (f"{name}[{key!r}]" if name else str(key), part) for key, part in parts}
+    if kind is tuple:
+        return {place: (f"{name}[{place}]", part) for place, part in enumerate(parts)}
+    if isinstance(parts, int):  # tensors that a parser of the user's own takes out
+        return {place: (f"{name}<{place}>", torch.Tensor) for place in range(parts)}
+    owners = [(name if store is None else f"{name}[{store!r}]", items) for store, items in parts]
+    named = [(f"{owner}.{key}", part) for owner, items in owners for key, part in items]
+    return {full[len(name) :].lstrip("."): (full, part) for full, part in named}
 
 
-def leaves_of(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """What in `value` is not taken apart further, by name: `x_dict['movie']`, `data.edge_index`."""
-    parts = _parts(value, name)
-    if parts is None:
-        yield name, value
-    for label, part in parts or ():
+def leaves_of(structure: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """What a structure ends in, by name: `torch.Tensor` for a tensor, and any other value itself."""
+    if not isinstance(structure, tuple):
+        yield name, structure
+        return
+    for label, part in _parts(structure, name).values():
         yield from leaves_of(part, label)
 
 
@@ -175,7 +174,10 @@ class Call:
         try:
             self._bound = forward.bind(*args, **kwargs)
         except TypeError as error:
-            raise Error(f"{owner}.forward{forward} was called with other arguments: {error}.") from None
+            problem = str(error)
+            if problem.startswith("missing a required argument: "):
+                problem = f"Mandatory parameter {problem.split()[-1][1:-1]} missing"
+            raise Error(f"{owner}.forward{forward} was called with other arguments: {problem}.") from None
         self._bound.apply_defaults()
         self.args, self.kwargs = self._bound.args, self._bound.kwargs
         self.flat = Flat((self.args, self.kwargs))
@@ -185,23 +187,17 @@ class Call:
         """The tensors of the arguments, in order."""
         return self.flat.tensors
 
-    def names(self) -> list[str]:
-        """The name of each tensor, after the parameters of `forward`."""
+    def arguments(self) -> dict[str, Any]:
+        """The arguments by name, in the order in which `flat` takes them apart."""
         by_name = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
         kinds = {name: parameter.kind for name, parameter in self._bound.signature.parameters.items()}
-        positional = [item for item in self._bound.arguments.items() if kinds[item[0]] not in by_name]
-        leaves = [
-            leaf for name, value in (*positional, *_items(self.kwargs)) for leaf in leaves_of(value, name)
-        ]
-        return [name for name, leaf in leaves if isinstance(leaf, torch.Tensor)]
+        given = self._bound.arguments.items()
+        positional = {name: value for name, value in given if kinds[name] not in by_name}
+        return {**positional, **dict(_items(self.kwargs))}
 
-    def arguments(self) -> dict[str, Any]:
-        """The arguments by parameter of `forward`; those of `**kwargs` by their own names."""
-        arguments = dict(self._bound.arguments)
-        for name, parameter in self._bound.signature.parameters.items():
-            if parameter.kind == inspect.Parameter.VAR_KEYWORD:
-                arguments.update(arguments.pop(name, {}))
-        return arguments
+    def structures(self) -> dict[str, Any]:
+        """The structure of each argument, by name."""
+        return {name: Flat(value).structure for name, value in self.arguments().items()}
 
 
 _COMPILED_FOR_OTHERS = (
@@ -216,9 +212,10 @@ class Signature:
         self._structure = call.flat.structure
         self._num_args = len(call.args)
         self._tensors = [_describe(tensor) for tensor in call.tensors]
-        self._arguments = {name: Flat(value).structure for name, value in call.arguments().items()}
+        self._structures = call.structures()
         self._parts = parts
-        self.names = call.names()
+        named = [leaf for name, part in self._structures.items() for leaf in leaves_of(part, name)]
+        self.names = [name for name, leaf in named if leaf is torch.Tensor]
         leaves = [(self.names[n], tensor) for n, tensor in enumerate(call.tensors)]
         leaves += [(name, value) for name, value in call.arguments().items() if hasattr(value, "__array__")]
         findings, warnings = argument_findings(*zip(*leaves)) if leaves else ([], [])
@@ -241,10 +238,8 @@ class Signature:
                     f"Number of positional arguments mismatch: expected {self._num_args} arguments but got "
                     f"{len(call.args)}. {_COMPILED_FOR_OTHERS}"
                 )
-            now = {name: Flat(value).structure for name, value in call.arguments().items()}
-            raise Error(
-                _difference("the call", (dict, tuple(self._arguments.items())), (dict, tuple(now.items())))
-            )
+            arguments = [(dict, tuple(of.items())) for of in (self._structures, call.structures())]
+            raise Error(_difference("", *arguments))
         for place, tensor in enumerate(call.tensors):
             if _describe(tensor) != self._tensors[place]:
                 raise Error(self._other_tensor(place, tensor))
@@ -253,7 +248,11 @@ class Signature:
         shape, dtype, device, _ = self._tensors[place]
         name = self.names[place]
         if tensor.device.type != device:
-            return _wrong_device(name, tensor)
+            values = " with real values" if tensor.device.type == "meta" else ""
+            return (
+                f"{name} is on the device {tensor.device.type!r}: PopTorch takes tensors on the CPU and "
+                f"moves them itself. Pass {name}.cpu(){values}."
+            )
         if tensor.dtype != dtype:
             return (
                 f"Data type mismatch for {name}: expected {dtype} but got {tensor.dtype}. Pass "
@@ -261,21 +260,19 @@ class Signature:
             )
         if tensor.shape == shape:
             return f"{name} has the layout {tensor.layout}; pass a dense tensor."
-        return (
-            f"Shape mismatch for {name}: expected {shape} but got {tensor.shape}. A compiled graph serves "
-            f"one shape only. {self._loader_hint()}"
-        )
-
-    def _loader_hint(self) -> str:
-        is_graph = any("edge_index" in name or "adj" in name for name in self.names)
-        if is_graph:
-            return (
+        if any("edge_index" in known or "adj" in known for known in self.names):
+            hint = (
                 "Load batches of one size with gnn_ipu_helpers.FixedSizeDataLoader (many small graphs), "
                 "FixedSizeNeighborLoader or FixedSizeClusterLoader (parts of a large graph)."
             )
+        else:
+            hint = (
+                "poptorch.DataLoader(options, dataset, batch_size=..., drop_last=True) gives batches of one "
+                f"size, {self._parts} mini-batch{'es' if self._parts > 1 else ''} in each."
+            )
         return (
-            "poptorch.DataLoader(options, dataset, batch_size=..., drop_last=True) gives batches of one "
-            f"size, {self._parts} mini-batch{'es' if self._parts > 1 else ''} in each."
+            f"Shape mismatch for {name}: expected {shape} but got {tensor.shape}. A compiled graph serves "
+            f"one shape only. {hint}"
         )
 
     def out_of_range(self, tensors: list[torch.Tensor], error: str) -> str:
@@ -294,48 +291,28 @@ class Signature:
 
 
 def _difference(name: str, was: Any, now: Any) -> str:
-    """Where two structures, as in `Flat`, differ first, and what to do about it."""
+    """Where two structures, as in `Flat`, differ first, and what to do about it; the call itself is ""."""
     kinds = [value[0] if isinstance(value, tuple) else value for value in (was, now)]
-    is_same = kinds[0] is kinds[1] and isinstance(was, tuple)
-    if (
-        not is_same
-        and not isinstance(was, tuple)
-        and not isinstance(now, tuple)
-        and torch.Tensor not in kinds
-    ):
+    if not isinstance(was, tuple) and not isinstance(now, tuple) and torch.Tensor not in kinds:
         return (
             f"Value mismatch for {name}: expected {was!r} but got {now!r}. It is not a tensor, so its value "
             "is part of the compiled graph: pass a tensor for what changes from call to call, or wrap the "
             "model once for each value."
         )
-    if not is_same:
+    if kinds[0] is not kinds[1] or not isinstance(was, tuple):
         expected, got = (kind.__name__ if isinstance(kind, type) else repr(kind) for kind in kinds)
         return f"Type mismatch for {name}: expected {expected} but got {got}. {_COMPILED_FOR_OTHERS}"
-    before, after = _named_parts(*was), _named_parts(*now)
+    before, after = _parts(was, name), _parts(now, name)
     if kinds[0] is tuple and len(before) != len(after):
         sizes = f"expected {len(before)} elements but got {len(after)}"
         return f"Length mismatch for {name}: {sizes}. {_COMPILED_FOR_OTHERS}"
-    for what, keys in (
-        ("Missing", before.keys() - after.keys()),
-        ("Unexpected", after.keys() - before.keys()),
-    ):
-        if keys:
-            listed = ", ".join(sorted(map(str, keys)))
-            return f"{what} arguments: {listed}. In {name}: {_COMPILED_FOR_OTHERS}"
+    missing, unexpected = before.keys() - after.keys(), after.keys() - before.keys()
+    if missing or unexpected:
+        listed = ", ".join(sorted(map(str, missing or unexpected)))
+        what = "Missing" if missing else "Unexpected"
+        return f"{what} arguments: {listed}. In {name or 'the call'}: {_COMPILED_FOR_OTHERS}"
     key = next(key for key in before if before[key] != after[key])
-    label = {dict: f"{name}[{key!r}]", tuple: f"{name}[{key}]"}.get(kinds[0], f"{name}.{key}")
-    return _difference(key if name == "the call" else label, before[key], after[key])
-
-
-def _named_parts(kind: type, parts: Any) -> dict[Any, Any]:
-    """The parts of a structure by key, position or attribute."""
-    if kind is dict:
-        return dict(parts)
-    if kind is tuple:
-        return dict(enumerate(parts))
-    if isinstance(parts, int):  # tensors that a parser of the user's own takes out
-        return dict.fromkeys(range(parts), torch.Tensor)
-    return {key if store is None else f"{store}.{key}": part for store, items in parts for key, part in items}
+    return _difference(before[key][0], before[key][1], after[key][1])
 
 
 def plain(tensor: torch.Tensor, keep_double: bool) -> torch.Tensor:
@@ -353,7 +330,7 @@ def as_returned(tensor: torch.Tensor) -> torch.Tensor:
         tensor = tensor.int()
     elif tensor.dtype == torch.float64:
         tensor = tensor.float()
-    tensor.backward = _refuse_backward
+    tensor.backward = _refuse_backward  # type: ignore[method-assign]
     return tensor
 
 
@@ -368,13 +345,6 @@ def _refuse_backward(*args: Any, **kwargs: Any) -> None:
 
 def _describe(tensor: torch.Tensor) -> tuple:
     return (tensor.shape, tensor.dtype, tensor.device.type, tensor.layout)
-
-
-def _wrong_device(name: str, tensor: torch.Tensor) -> str:
-    return (
-        f"{name} is on the device {tensor.device.type!r}: PopTorch takes tensors on the CPU and moves them "
-        f"itself. Pass {name}.cpu(){' with real values' if tensor.device.type == 'meta' else ''}."
-    )
 
 
 def _require_mini_batches(name: str, tensor: torch.Tensor, parts: int) -> None:

@@ -51,7 +51,7 @@ class ExecutableCache:
     content of the graph whether what it finds there fits, so that a changed `forward` is compiled anew.
     """
 
-    packed = None
+    packed: bytes | None = None  # what is compiled here is in a file
 
     def __init__(self, directory: str | None, model_name: str | None = None) -> None:
         directory = directory or os.environ.get("POPLAR_EXECUTABLE_CACHE_DIR") or None
@@ -62,59 +62,41 @@ class ExecutableCache:
     def around_compilation(self, key: tuple) -> Iterator[None]:
         """Compile inside with what an earlier process left under `key`; leave what is new for the next."""
         with contextlib.ExitStack() as stack:
+            workspace = entry = None
             try:
-                workspace = stack.enter_context(self._workspace())
+                if self.directory is not None:
+                    self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+                    _require_own(self.directory)
+                    _sweep(self.directory, f"*{_PART}")
+                    _sweep(Path(tempfile.gettempdir()), f"{_WORKSPACE}*")
+                    name = re.sub(r"\W+", "_", self._model_name or str(key[0]))
+                    digest = hashlib.sha256(repr((key, versions())).encode()).hexdigest()
+                    entry = self.directory / f"{name}-{digest[:20]}.executable"
+                    made = tempfile.TemporaryDirectory(prefix=_WORKSPACE, ignore_cleanup_errors=True)
+                    workspace = stack.enter_context(made)
             except OSError as error:
-                _LOG.warning(
-                    "The executable cache %s cannot be used (%s): going on without it.", self.directory, error
-                )
-                workspace = None
-            if workspace is None:
+                self._warn("cannot be used", error)
+            if workspace is None or entry is None:
                 yield
                 return
-            entry = self.directory / self._file_name(key)
-            found = self._restore(entry, workspace)
+            try:
+                unpack(entry.read_bytes(), workspace)
+            except FileNotFoundError:
+                pass
+            except (DamagedEntry, OSError) as error:
+                text = "The executable cache entry %s cannot be used (%s): compiling anew."
+                _LOG.warning(text, entry.name, error)
+            found = _files_of(workspace)
             with compiler_files_in(workspace):
                 yield
-            if set(_files_of(workspace)) - found:
-                self._keep(entry, workspace)
+            if set(_files_of(workspace)) - set(found):
+                try:
+                    write_whole(entry, pack(workspace))
+                except OSError as error:
+                    self._warn("cannot be written", error)
 
-    @contextlib.contextmanager
-    def _workspace(self) -> Iterator[str | None]:
-        if self.directory is None:
-            yield None
-            return
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _require_own(self.directory)
-        _sweep(self.directory, f"*{_PART}")
-        _sweep(Path(tempfile.gettempdir()), f"{_WORKSPACE}*")
-        with tempfile.TemporaryDirectory(prefix=_WORKSPACE, ignore_cleanup_errors=True) as workspace:
-            yield workspace
-
-    def _file_name(self, key: tuple) -> str:
-        name = re.sub(r"\W+", "_", self._model_name or str(key[0]))
-        digest = hashlib.sha256(repr((key, versions())).encode()).hexdigest()
-        return f"{name}-{digest[:20]}.executable"
-
-    def _restore(self, entry: Path, workspace: str) -> set[str]:
-        """Unpack an entry; returns the files it held."""
-        try:
-            unpack(entry.read_bytes(), workspace)
-        except FileNotFoundError:
-            pass
-        except (DamagedEntry, OSError) as error:
-            _LOG.warning(
-                "The executable cache entry %s cannot be used (%s): compiling anew.", entry.name, error
-            )
-        return set(_files_of(workspace))
-
-    def _keep(self, entry: Path, workspace: str) -> None:
-        try:
-            write_whole(entry, pack(workspace))
-        except OSError as error:
-            _LOG.warning(
-                "The executable cache %s cannot be written (%s): going on without it.", self.directory, error
-            )
+    def _warn(self, what: str, error: OSError) -> None:
+        _LOG.warning("The executable cache %s %s (%s): going on without it.", self.directory, what, error)
 
 
 class PackedExecutable:
@@ -183,7 +165,8 @@ def unpack(entry: bytes, workspace: str) -> None:
     payload = _checked(rest)
     try:
         with tarfile.open(fileobj=io.BytesIO(payload), mode="r:gz") as tar:
-            tar.extractall(workspace, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+            safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+            tar.extractall(workspace, **safely)
     except (tarfile.TarError, EOFError, ValueError, OSError) as error:
         raise DamagedEntry(f"its archive cannot be unpacked: {error}") from error
 
@@ -257,6 +240,9 @@ def write_export(filename: str | os.PathLike, content: dict[str, Any]) -> None:
     write_whole(path, _EXPORT_MAGIC + _with_checksum(buffer.getvalue()))
 
 
+_UNREADABLE = (RuntimeError, EOFError, OSError, ValueError, LookupError, TypeError)
+
+
 def read_export(filename: str | os.PathLike) -> dict[str, Any]:
     """Read an export. It holds pickled objects: read only files from a source that you trust."""
     name = os.fspath(filename)
@@ -280,13 +266,5 @@ def read_export(filename: str | os.PathLike) -> dict[str, Any]:
             f"{name!r} holds an object whose class is not here ({error}): import or define it first, under "
             "the same module name, best in a module of its own rather than in the script that is run."
         ) from error
-    except (
-        RuntimeError,
-        EOFError,
-        OSError,
-        ValueError,
-        LookupError,
-        TypeError,
-        pickle.UnpicklingError,
-    ) as error:
+    except (*_UNREADABLE, pickle.UnpicklingError) as error:
         raise Error(f"{name!r} cannot be loaded: {error}.") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import inspect
 import logging
 import os
@@ -52,8 +53,8 @@ def trainingModel(
     model = model._user_model if isinstance(model, PoplarExecutor) else model
     if isinstance(model, torch.nn.Module) and model in _wrapped_for_training:
         raise RuntimeError(
-            "Model has already been wrapped in 'poptorch.trainingModel'. Call destroy() on the wrapped model "
-            "before wrapping it again, or make the model anew."
+            "Model has already been wrapped in 'poptorch.trainingModel'. Call model.destroy() on the model "
+            "to unwrap before wrapping again, or make the model anew."
         )
     return PoplarExecutor(model, options, True, _VERSION, optimizer)
 
@@ -118,57 +119,59 @@ class PoplarExecutor:
             raise Error(f"PopTorch wraps a torch.nn.Module (got {type(model).__name__}).")
         self._user_model = user_model or model
         self._model = shallow_copy(self._user_model)
+        self._forward = inspect.signature(self._model.forward)
         self._training = training
         self._options = _own_options(options, training)
         values = values_of(self._options)
         self._replicas = values["replication_factor"]
         self._accumulation = values["gradient_accumulation"]
-        self._iterations = values["device_iterations"]
-        self._parts = self._iterations * self._accumulation * self._replicas
+        self._per_step = self._accumulation * self._replicas
+        self._parts = values["device_iterations"] * self._per_step
         self._output_mode, self._output_period = values["output_mode"], values["output_return_period"]
-        if self._output_mode == enums.OutputMode.EveryN and self._iterations % self._output_period:
-            raise Error(
-                f"outputMode(EveryN, {self._output_period}) needs a number of device iterations that "
-                f"{self._output_period} divides (got {self._iterations})."
-            )
         reduction = values["accumulation_and_replication_reduction_type"]
         self._reduces_by_mean = reduction == enums.ReductionType.Mean
-        processes = self._options.Distributed
-        self._processes = Processes(processes.processId, processes.numProcesses if training else 1)
-        self._random = _DeviceRandom(values.get("random_seed"), processes.processId)
+        number, count = self._options.Distributed.processId, self._options.Distributed.numProcesses
+        self._processes = Processes(number, count if training else 1)
+        # With a seed, or as one process of several, the device draws from a stream of its own, another in
+        # every process; otherwise from torch's global stream.
+        seed = values.get("random_seed", torch.initial_seed() if number else None)
+        self._random = None if seed is None else torch.Generator().manual_seed(seed + number).get_state()
         self._cache = ExecutableCache(values["cachePath"], values.get("model_name"))
-        self._forward = inspect.signature(self._model.forward)
         self._lock = threading.RLock()
         self._compile_count = 0
         self._compilation_seconds = 0.0
-        self._times: list[tuple[float, float]] = []
         self._forget_graph()
         self._optimizer: optim.DeviceOptimizer | None = None
         if training:
-            has_weights = any(True for _ in self._user_model.parameters())
-            if optimizer is None and has_weights:
+            if optimizer is None and any(True for _ in self._user_model.parameters()):
                 optimizer = optim.SGD(self._user_model.parameters(), lr=0.01)
             if optimizer is not None:
-                self._settle_reduction(optimizer)
                 self._optimizer = self._on_device(optimizer)
             _wrapped_for_training.add(self._user_model)
+            self._user_model.__dict__["destroy"] = _Destroy(self)
 
-    # Calling
+    def _forget_graph(self) -> None:
+        # None until the model is compiled, and nothing of the others is asked for before.
+        self._graph: Any = None
+        self._signature: Any = None
+        self._watch: Any = None
+        self._parameters: list[torch.nn.Parameter] = []
+        self._buffers: list[dict[str, torch.Tensor]] = [{}]
+        self._written_buffers: set[str] = set()
+        self._keeps_double = False
+        self._asides: list = []
+        self._example: tuple = ()
+        self._executable: bytes | None = None
+        self._is_attached = False
+        self._times: list[tuple[float, float]] = []
+
+    # From call to step
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the mini-batches of a combined batch: forward, and when training also backward and steps."""
         with self._lock:
-            if self._options.log_cycle_count:
-                raise Error(
-                    "Cycle count logging is only supported on actual IPU hardware. Leave out "
-                    "logCycleCount(True); getLatency() gives seconds here too."
-                )
+            self._require_device()
             call = self._call(args, kwargs)
-            if self._options.connection_type == enums.ConnectionType.Never:
-                raise InvalidSetting(
-                    "Trying to run a model on an offline device (ConnectionType.Never): use "
-                    "model.compile(inputs) instead of model(inputs)."
-                )
             if self._graph is None:
                 self._compile(call, self._cache)
             else:
@@ -177,39 +180,80 @@ class PoplarExecutor:
             if not self._is_attached:
                 self.attachToDevice()
             if self._training and self._watch.weights_were_written():
-                self._warn_of_written_weights()
+                _LOG.warning(
+                    "The weights were written on the host after they went to the device. Here the change "
+                    "counts; on an IPU it would be lost: call copyWeightsToDevice() on the wrapped model "
+                    "after it, or load_state_dict on the wrapped model instead of the model."
+                )
+            if not call.flat.has_same_asides(self._asides):
+                self._verify(call)
+            tensors = [plain(tensor, self._keeps_double) for tensor in call.tensors]
+            outputs: list = []
             self._times = []
-            outputs = _Outputs(
-                self._output_mode, self._output_period, self._iterations, self._per_step, self._replicas
+            self._drop_gradients()
+            with self._drawing(), torch.set_grad_enabled(self._training):
+                # In the order device iteration, accumulation step, replica (the innermost).
+                for number, mini_batch in enumerate(self._mini_batches(tensors)):
+                    began = time.perf_counter()
+                    output, loss = self._run(mini_batch, self._buffers[number % len(self._buffers)])
+                    if loss is not None and loss.requires_grad:
+                        loss.backward(None if loss.dim() == 0 else torch.ones_like(loss))
+                    self._keep_output(outputs, number, output)
+                    if self._training and (number + 1) % self._per_step == 0:
+                        self._step()
+                    self._times.append((began, time.perf_counter()))
+            if self._training:
+                self._copy_buffers_to_host()
+                self._watch.note_weights()
+            # What forward wrote into an input the caller sees, also where a copy went to the device.
+            for given, taken in zip(call.tensors, tensors):
+                if given is not taken and taken._version:
+                    given.copy_(taken)
+            return _combine(_join, outputs)
+
+    def _require_device(self) -> None:
+        if self._options.log_cycle_count:
+            raise Error(
+                "Cycle count logging is only supported on actual IPU hardware. Leave out "
+                "logCycleCount(True); getLatency() gives seconds here too."
             )
-            with self._random.drawing(), torch.set_grad_enabled(self._training):
-                if self._training:
-                    self._train(call, outputs)
-                else:
-                    for result, _ in self._results(call):
-                        outputs.add(result)
-            return outputs.joined()
+        if self._options.connection_type == enums.ConnectionType.Never:
+            raise InvalidSetting(
+                "Trying to run a model on an offline device (ConnectionType.Never): use "
+                "model.compile(inputs) instead of model(inputs)."
+            )
 
     def _call(self, args: tuple, kwargs: dict) -> Call:
         return Call(self._forward, type(self._user_model).__name__, args, kwargs)
 
-    @property
-    def _per_step(self) -> int:
-        return self._accumulation * self._replicas
+    def _mini_batches(self, tensors: list[torch.Tensor]) -> list[list[torch.Tensor]]:
+        if self._parts == 1:
+            return [tensors]
+        chunks = [tensor.chunk(self._parts) for tensor in tensors]
+        return [[chunk[number] for chunk in chunks] for number in range(self._parts)]
 
-    def _train(self, call: Call, outputs: _Outputs) -> None:
-        self._drop_gradients()
-        for number, (result, loss) in enumerate(self._results(call), 1):
-            if loss.requires_grad:
-                loss.backward(None if loss.dim() == 0 else torch.ones_like(loss))
-            outputs.add(result)
-            if number % self._per_step == 0:
-                self._step(self._per_step)
-        self._copy_buffers_to_host()
-        self._watch.note_weights()
+    def _run(self, tensors: list[torch.Tensor], buffers: dict[str, torch.Tensor]) -> tuple[Any, Any]:
+        try:
+            return self._graph.run(tensors, buffers)
+        except (RuntimeError, IndexError) as error:
+            if "out of bounds" in str(error) or "out of range" in str(error):
+                raise Error(self._signature.out_of_range(tensors, str(error))) from error
+            raise
 
-    def _step(self, count: int) -> None:
-        count *= self._processes.count
+    def _keep_output(self, kept: list, number: int, output: Any) -> None:
+        """Keep what the output mode asks for of the outputs of mini-batch `number`."""
+        mode, step = self._output_mode, number // self._per_step + 1
+        if mode == enums.OutputMode.Sum and number >= self._replicas:
+            replica = number % self._replicas
+            kept[replica] = _combine(lambda pair: pair[0] + pair[1], [kept[replica], output])
+        elif mode == enums.OutputMode.EveryN and step % self._output_period:
+            return
+        elif mode != enums.OutputMode.Final or number >= self._parts - self._replicas:
+            kept.append(output)
+
+    def _step(self) -> None:
+        """Bring the gradients of accumulation, replicas and processes together, and update the weights."""
+        count = self._per_step * self._processes.count
         gradients = [p.grad for p in self._parameters if p.grad is not None] if count > 1 else []
         self._processes.add_up(gradients)
         if self._reduces_by_mean and gradients:
@@ -218,37 +262,14 @@ class PoplarExecutor:
             self._optimizer.step()
         self._drop_gradients()
 
-    def _results(self, call: Call) -> Iterator[tuple[Any, torch.Tensor | None]]:
-        """Outputs and loss of each mini-batch, in order: device iteration, accumulation step, replica."""
-        if not call.flat.has_same_asides(self._asides):
-            self._verify(call)
-        tensors = [plain(tensor, self._keeps_double) for tensor in call.tensors]
-        parts = (
-            [tensors]
-            if self._parts == 1
-            else [list(p) for p in zip(*(t.chunk(self._parts) for t in tensors))]
-        )
-        if not tensors:
-            parts = [[] for _ in range(self._parts)]
-        for number, part in enumerate(parts):
-            started = time.perf_counter()
-            try:
-                result = self._graph.run(part, self._buffers[number % len(self._buffers)])
-            except (RuntimeError, IndexError) as error:
-                if "out of bounds" in str(error) or "out of range" in str(error):
-                    raise Error(self._signature.out_of_range(part, str(error))) from error
-                raise
-            yield result
-            self._times.append((started, time.perf_counter()))
-        # What forward wrote into an input the caller sees, also where a copy went to the device.
-        for given, taken in zip(call.tensors, tensors):
-            if given is not taken and taken._version:
-                given.copy_(taken)
+    def _drop_gradients(self) -> None:
+        for parameter in self._parameters if self._training else ():
+            parameter.grad = None
 
     def _verify(self, call: Call) -> None:
         """Go through the tracer, which raises if a changed value that is no tensor is part of the graph."""
         args, kwargs, tensors = self._first_mini_batch(call)
-        with unchanged(self._model):
+        with unchanged(self._model), torch.set_grad_enabled(self._training):
             self._graph.trace(args, kwargs, tensors)
         self._asides = call.flat.asides
 
@@ -262,9 +283,19 @@ class PoplarExecutor:
         args, kwargs = rebuild((call.args, call.kwargs), iter(tensors))
         return args, kwargs, tensors
 
-    def _drop_gradients(self) -> None:
-        for parameter in self._parameters:
-            parameter.grad = None
+    @contextlib.contextmanager
+    def _drawing(self) -> Iterator[None]:
+        """Draw random numbers from the device's stream."""
+        if self._random is None:
+            yield
+            return
+        host = torch.get_rng_state()
+        torch.set_rng_state(self._random)
+        try:
+            yield
+        finally:
+            self._random = torch.get_rng_state()
+            torch.set_rng_state(host)
 
     # Compiling
 
@@ -282,7 +313,13 @@ class PoplarExecutor:
                 self._compile(call, self._cache)
 
     def _compile(self, call: Call, cache: ExecutableCache | PackedExecutable) -> None:
-        _require_initialised(self._model)
+        named = self._model.named_parameters()
+        lazy = [name for name, tensor in named if torch.nn.parameter.is_lazy(tensor)]
+        if lazy:
+            raise Error(
+                f"The model has parameters without a size yet: {', '.join(lazy)}. Call the model itself "
+                "once, under torch.no_grad(), before you make its optimiser and wrap it."
+            )
         signature = Signature(call, self._parts)
         started = time.perf_counter()
         self._processes.join()
@@ -293,7 +330,6 @@ class PoplarExecutor:
             key = (type(self._user_model).__name__, self._training, signature.key())
             with cache.around_compilation(key):
                 graph, written = self._compile_graph(call, progress)
-        self._refuse_shared_buffers(written)
         self._compilation_seconds = time.perf_counter() - started
         self._graph, self._signature = graph, signature
         self._asides = call.flat.asides
@@ -326,26 +362,22 @@ class PoplarExecutor:
                 loss.backward(torch.ones_like(loss))
             elif loss is not None:
                 _LOG.warning("The loss depends on no parameter of the model: nothing will be trained.")
-        self._require_filled_pipeline(take_traced_blocks())
+        self._refuse_unsupported(take_traced_blocks(), written)
         return graph, written
 
-    def _require_filled_pipeline(self, blocks: list[tuple[str | None, int | None]]) -> None:
-        """Raise if training in a pipeline of these blocks has fewer mini-batches to a step than stages."""
-        count = count_stages(self._options, blocks) if self._training else 0
-        if count > 1 and self._accumulation < 2 * count - 1:
+    def _refuse_unsupported(self, blocks: list[tuple[str | None, int | None]], written: set[str]) -> None:
+        """Raise if the options do not fit the blocks that were traced and the buffers that forward writes."""
+        stages = count_stages(self._options, blocks) if self._training else 0
+        if stages > 1 and self._accumulation < 2 * stages - 1:
             raise Error(
                 "poptorch.Options().Training.gradientAccumulation must be greater than or equal to the "
-                f"number of pipeline stages ({2 * count - 1}) when using poptorch.PipelinedExecution. Please "
-                f"note that a model with {count} pipeline stages in PopTorch will have an additional "
-                f"{count - 1} stages when training. (Got {self._accumulation}; with "
+                f"number of pipeline stages ({2 * stages - 1}) when using poptorch.PipelinedExecution. "
+                f"Please note that a model with {stages} pipeline stages in PopTorch will have an additional "
+                f"{stages - 1} stages when training. (Got {self._accumulation}; with "
                 "poptorch.ShardedExecution() any number will do.)"
             )
-
-    def _refuse_shared_buffers(self, written: set[str]) -> None:
-        unknown = (
-            set(self._options._values.get("updatable_named_buffers", ()))
-            - dict(self._model.named_buffers()).keys()
-        )
+        named = set(values_of(self._options).get("updatable_named_buffers", ()))
+        unknown = named - dict(self._model.named_buffers()).keys()
         if unknown:
             raise Error(
                 f"updatableNamedBuffers names {', '.join(sorted(unknown))}: the model has no such buffer."
@@ -372,21 +404,10 @@ class PoplarExecutor:
     def destroy(self) -> None:
         """Let go of the compiled graph and of the model, which may be wrapped anew; the next call
         compiles."""
-        _wrapped_for_training.discard(self._user_model)
+        if self._training:
+            _wrapped_for_training.discard(self._user_model)
+            self._user_model.__dict__.pop("destroy", None)
         self._forget_graph()
-
-    def _forget_graph(self) -> None:
-        self._graph: Graph | None = None
-        self._signature: Signature | None = None
-        self._watch: ModelWatch | None = None
-        self._parameters: list[torch.nn.Parameter] = []
-        self._buffers: list[dict[str, torch.Tensor]] = [{}]
-        self._written_buffers: set[str] = set()
-        self._keeps_double = False
-        self._asides: list = []
-        self._example: tuple = ()
-        self._executable: bytes | None = None
-        self._is_attached = False
 
     def _require_compiled(self, name: str) -> None:
         if self._graph is None:
@@ -448,7 +469,7 @@ class PoplarExecutor:
         return {"arguments": (self._user_model, self._options, self._training, _VERSION, optimizer)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(*state["arguments"])
+        PoplarExecutor.__init__(self, *state["arguments"])
 
     # The device, and what is on it. Weights are the host's own; buffers are copies.
 
@@ -471,19 +492,11 @@ class PoplarExecutor:
         self._copy_buffers_to_host()
         self._is_attached = False
 
-    def _copy_buffers_to_device(self, names: Iterator[str] | None = None) -> None:
+    def _copy_buffers_to_device(self) -> None:
         host = dict(self._model.named_buffers())
-        if names is None:
-            # Replicas have copies of their own only of what they write.
-            count = self._replicas if self._written_buffers else 1
-            self._buffers = [
-                {name: buffer.detach().clone() for name, buffer in host.items()} for _ in range(count)
-            ]
-            return
-        with torch.no_grad():
-            for copies in self._buffers:
-                for name in names:
-                    copies[name].copy_(host[name])
+        # Replicas have copies of their own only of what they write.
+        count = self._replicas if self._written_buffers else 1
+        self._buffers = [{name: b.detach().clone() for name, b in host.items()} for _ in range(count)]
 
     def _copy_buffers_to_host(self) -> None:
         host = dict(self._model.named_buffers()) if self._written_buffers else {}
@@ -514,7 +527,11 @@ class PoplarExecutor:
                 "No named buffers marked as updatable: name them before wrapping, "
                 "options.updatableNamedBuffers(['buffer'])."
             )
-        self._copy_buffers_to_device(self._options.updatable_named_buffers)
+        host = dict(self._model.named_buffers())
+        with torch.no_grad():
+            for name in self._options.updatable_named_buffers:
+                for copies in self._buffers:
+                    copies[name].copy_(host[name])
 
     def load_state_dict(self, state_dict: Any, strict: bool = True) -> Any:
         """Load weights into the model and onto the device."""
@@ -523,19 +540,10 @@ class PoplarExecutor:
             self.copyWeightsToDevice()
         return result
 
-    def _warn_of_written_weights(self) -> None:
-        self._watch.note_weights()
-        _LOG.warning(
-            "The weights were written on the host after they went to the device. Here the change counts; on "
-            "an IPU it would be lost: call copyWeightsToDevice() on the wrapped model after it, or "
-            "load_state_dict on the wrapped model instead of the model."
-        )
-
     def setOptimizer(self, optimizer: torch.optim.Optimizer) -> None:
         """Train on with this optimiser, or the same one with new settings; nothing is compiled again."""
         if not self._training:
             raise Error("setOptimizer is for training: this model was wrapped by poptorch.inferenceModel.")
-        self._settle_reduction(optimizer)
         new = self._on_device(optimizer)
         if self._graph is not None and self._optimizer is not None:
             new.require_replaces(self._optimizer)
@@ -543,45 +551,38 @@ class PoplarExecutor:
         self._optimizer = new
 
     def _on_device(self, optimizer: torch.optim.Optimizer) -> optim.DeviceOptimizer:
+        # Half-precision accumulators are averaged as they grow, which has to be known before compiling.
+        in_half = getattr(optimizer, "accum_type", None) == torch.float16
+        if in_half and not getattr(optimizer, "use_combined_accum", False):
+            training, running = self._options.Training, enums.MeanReductionStrategy.Running
+            if self._graph is None:
+                training._values["meanAccumulationAndReplicationReductionStrategy"] = running
+            elif training.meanAccumulationAndReplicationReductionStrategy != running:
+                raise ValueError(
+                    "Invalid optimizer: accum_type=torch.float16 needs MeanReductionStrategy.Running, and "
+                    "the executable is already compiled with another: give the first optimiser that type."
+                )
         parameters = dict(self._user_model.named_parameters())
         return optim.DeviceOptimizer(optimizer, parameters, self._options.relax_optimizer_checks)
 
-    def _settle_reduction(self, optimizer: Any) -> None:
-        """Half-precision accumulators are averaged as they grow, which has to be known before compiling."""
-        in_half = getattr(optimizer, "accum_type", None) == torch.float16
-        if not in_half or getattr(optimizer, "use_combined_accum", False):
-            return
-        training, running = self._options.Training, enums.MeanReductionStrategy.Running
-        if self._graph is None:
-            training._values["meanAccumulationAndReplicationReductionStrategy"] = running
-        elif training.meanAccumulationAndReplicationReductionStrategy != running:
-            raise ValueError(
-                "Invalid optimizer: accum_type=torch.float16 needs MeanReductionStrategy.Running, and the "
-                "executable is already compiled with another: give the first optimiser that accum_type."
-            )
-
     # What it is
 
-    @property
-    def model(self) -> torch.nn.Module:
-        """The model that was wrapped."""
-        return self._user_model
-
-    @property
-    def options(self) -> Options:
-        """The options it runs with; they are frozen."""
-        return self._options
+    model = property(lambda self: self._user_model, doc="The model that was wrapped.")
+    options = property(lambda self: self._options, doc="The options it runs with; they are frozen.")
 
     @property
     def rng_state(self) -> list[int]:
         """The state of the device's random numbers."""
         self._require_compiled("rng_state")
-        return self._random.state
+        return (torch.get_rng_state() if self._random is None else self._random).tolist()
 
     @rng_state.setter
     def rng_state(self, state: list[int]) -> None:
         self._require_compiled("rng_state")
-        self._random.state = state
+        if self._random is None:
+            torch.set_rng_state(torch.tensor(state, dtype=torch.uint8))
+        else:
+            self._random = torch.tensor(state, dtype=torch.uint8)
 
     def getTensorNames(self) -> list[str]:
         """The names of the tensors on the device: parameters and buffers."""
@@ -604,27 +605,21 @@ class PoplarExecutor:
     def getPerfCounters(self) -> dict[str, list[list[float]]]:
         """When each input and output of the last call began and ended to move: a list of each tensor, with
         an entry for each mini-batch."""
-        begins, ends = [began for began, _ in self._times], [ended for _, ended in self._times]
-        inputs = [list(begins) for _ in (self._signature.names if self._signature else ())]
-        outputs = [list(ends) for _ in range(self._graph.num_outputs if self._graph else 0)]
+        counts = (len(self._signature.names), self._graph.num_outputs) if self._graph else (0, 0)
+        inputs = [[began for began, _ in self._times] for _ in range(counts[0])]
+        outputs = [[ended for _, ended in self._times] for _ in range(counts[1])]
         return {"input": inputs, "input_complete": inputs, "output": outputs, "output_complete": outputs}
-
-    def getHostIpuLatency(self) -> tuple[float, float, float]:
-        """Seconds from host to device (minimum, maximum, mean): none here."""
-        return (0.0, 0.0, 0.0)
-
-    def getComputeLatency(self) -> tuple[float, float, float]:
-        """Seconds of computation of a mini-batch in the last call: minimum, maximum, mean."""
-        return self.getLatency()
-
-    def getIpuHostLatency(self) -> tuple[float, float, float]:
-        """Seconds from device to host (minimum, maximum, mean): none here."""
-        return (0.0, 0.0, 0.0)
 
     def getLatency(self) -> tuple[float, float, float]:
         """Seconds from input to output of a mini-batch in the last call: minimum, maximum, mean."""
         seconds = [ended - began for began, ended in self._times] or [0.0]
         return (min(seconds), max(seconds), sum(seconds) / len(seconds))
+
+    def getHostIpuLatency(self) -> tuple[float, float, float]:
+        """Seconds to move inputs or outputs between host and device (minimum, maximum, mean): none here."""
+        return (0.0, 0.0, 0.0)
+
+    getComputeLatency, getIpuHostLatency = getLatency, getHostIpuLatency
 
     # Everything else is the model's
 
@@ -657,7 +652,7 @@ def _own_options(options: Options | None, training: bool) -> Options:
     own = options.clone()
     if own.defaultOutputMode():
         own.outputMode(enums.OutputMode.Final if training else enums.OutputMode.All)
-    accumulation = own.Training.gradient_accumulation
+    accumulation, period = own.Training.gradient_accumulation, own.output_return_period
     if not training and accumulation != 1:
         raise Error(
             "You must set poptorch.Options().Training.gradientAccumulation to 1 or leave it as its default "
@@ -665,95 +660,41 @@ def _own_options(options: Options | None, training: bool) -> Options:
             "process a sufficient number of batches each run for pipelined execution instead. (Got "
             f"{accumulation}: give the model and its DataLoader options of their own.)"
         )
+    if own.output_mode == enums.OutputMode.EveryN and own.device_iterations % period:
+        raise Error(
+            f"outputMode(EveryN, {period}) needs a number of device iterations that {period} divides (got "
+            f"{own.device_iterations})."
+        )
     freeze(own)
     return own
 
 
-def _require_initialised(model: torch.nn.Module) -> None:
-    lazy = [name for name, tensor in model.named_parameters() if torch.nn.parameter.is_lazy(tensor)]
-    if lazy:
-        raise Error(
-            f"The model has parameters without a size yet: {', '.join(lazy)}. Call the model itself once, "
-            "under torch.no_grad(), before you make its optimiser and wrap it."
-        )
+class _Destroy:
+    """`destroy` of a model wrapped for training: the wrapped model's, which it does not keep alive."""
+
+    def __init__(self, executor: PoplarExecutor) -> None:
+        self._executor = weakref.ref(executor)
+
+    def __call__(self) -> None:
+        executor = self._executor()
+        if executor is not None:
+            executor.destroy()
+
+    def __reduce__(self) -> tuple:
+        return functools.partial, (type(None),)  # a copy of the model is wrapped by nobody; loads anywhere
 
 
-class _Outputs:
-    """Takes the outputs of a call's mini-batches one by one, and keeps what the output mode asks for.
-
-    Mini-batches come in the order device iteration, accumulation step, replica (the innermost).
-    """
-
-    def __init__(self, mode: Any, period: int, iterations: int, per_iteration: int, replicas: int) -> None:
-        self._sums, self._replicas = mode == enums.OutputMode.Sum, replicas
-        total = iterations * per_iteration
-        self._wanted = set(range(total - replicas if mode == enums.OutputMode.Final else 0, total))
-        if mode == enums.OutputMode.EveryN:
-            self._wanted = {n for n in self._wanted if (n // per_iteration + 1) % period == 0}
-        self._kept: list = []
-        self._count = 0
-
-    def add(self, outputs: Any) -> None:
-        """Take the outputs of the next mini-batch."""
-        if self._sums and self._count >= self._replicas:
-            replica = self._count % self._replicas
-            self._kept[replica] = _combine(lambda parts: parts[0] + parts[1], [self._kept[replica], outputs])
-        elif self._count in self._wanted:
-            self._kept.append(outputs)
-        self._count += 1
-
-    def joined(self) -> Any:
-        """The outputs of the call: those kept, joined on dimension 0 (scalars: as a vector)."""
-        return _combine(_join, self._kept)
-
-
-def _join(parts: list[torch.Tensor]) -> torch.Tensor:
-    if len(parts) > 1:
-        return as_returned(torch.stack(parts) if parts[0].dim() == 0 else torch.cat(parts))
-    return as_returned(parts[0])
+def _join(parts: tuple[torch.Tensor, ...]) -> torch.Tensor:
+    """The outputs of several mini-batches, joined on dimension 0 (scalars: as a vector)."""
+    if len(parts) == 1:
+        return as_returned(parts[0])
+    return as_returned(torch.stack(parts) if parts[0].dim() == 0 else torch.cat(parts))
 
 
 def _combine(function: Callable, outputs: list) -> Any:
     """Apply `function` to the tensors at the same place of each of `outputs`."""
-    leaves = [function(list(parts)) for parts in zip(*(Flat(item).tensors for item in outputs))]
+    leaves = [function(parts) for parts in zip(*(Flat(item).tensors for item in outputs))]
     return rebuild(outputs[0], iter(leaves))
-
-
-class _DeviceRandom:
-    """With a seed, or as one process of several, the device draws from a stream of its own; otherwise from
-    torch's global stream."""
-
-    def __init__(self, seed: int | None, process: int = 0) -> None:
-        # Another stream in every process, also where all of them begin with the same seed.
-        seed = torch.initial_seed() if seed is None and process else seed
-        self._state = None if seed is None else torch.Generator().manual_seed(seed + process).get_state()
-
-    @property
-    def state(self) -> list[int]:
-        """The state of the stream, as a list of integers."""
-        return (torch.get_rng_state() if self._state is None else self._state).tolist()
-
-    @state.setter
-    def state(self, state: list[int]) -> None:
-        state = torch.tensor(state, dtype=torch.uint8)
-        if self._state is None:
-            torch.set_rng_state(state)
-        else:
-            self._state = state
-
-    @contextlib.contextmanager
-    def drawing(self) -> Iterator[None]:
-        """Draw from the device's stream."""
-        if self._state is None:
-            yield
-            return
-        host = torch.get_rng_state()
-        torch.set_rng_state(self._state)
-        try:
-            yield
-        finally:
-            self._state = torch.get_rng_state()
-            torch.set_rng_state(host)
 
 
 # Around a compilation

@@ -33,12 +33,11 @@ class Graph:
 
         self._training = training
         self._compiler = compiler_name()
-        self._compiled: Callable | None = None
+        self._compiled: Any = None
         self._last_inputs: tuple = ()
         self._last_results: tuple = ()
         # Before tracing: `self.buffer += 1` in forward puts another object into the model.
         self._buffer_names = {id(tensor): name for name, tensor in model.named_buffers()}
-        self._parameters = list(model.parameters())
         self._modes = [(module, module.training) for module in model.modules()]
         self._traced = StaticFunction(model, self._backend, needs_loss=training, tries_padding=True)
 
@@ -54,7 +53,7 @@ class Graph:
             tensors: Those in `args` and `kwargs`, in order.
         """
         is_first = self._compiled is None
-        with self._as_compiled() if not is_first else contextlib.nullcontext(), self._casting(tensors):
+        with contextlib.nullcontext() if is_first else self._as_compiled():
             try:
                 outputs = self._traced(*args, **kwargs)
             except StaticGraphError as error:
@@ -104,11 +103,6 @@ class Graph:
             for module, mode in now:
                 module.training = mode
 
-    def _casting(self, tensors: list[torch.Tensor]) -> contextlib.AbstractContextManager:
-        """Cast weights as the device does, where arguments and weights are of several widths."""
-        widths = {t.dtype for t in (*tensors, *self._parameters) if t.is_floating_point()}
-        return _WeightsLikeInputs() if len(widths) > 1 else contextlib.nullcontext()
-
     def _note_places(self, tensors: list[torch.Tensor], outputs: Any) -> None:
         """Note which inputs of the graph are arguments and buffers, and where each output comes from."""
         position = {id(tensor): place for place, tensor in enumerate(tensors)}
@@ -124,22 +118,21 @@ class Graph:
         leaves = Flat(outputs).tensors
         self._output_template = rebuild(outputs, (torch.empty(0) for _ in leaves))
         result = {id(tensor): place for place, tensor in enumerate(self._last_results)}
-        self._output_sources = [self._source(leaf, result, position, memory) for leaf in leaves]
+        self._output_sources: list[tuple[str, Any]] = []
+        for leaf in leaves:
+            if id(leaf) in result:
+                is_shared = leaf.numel() > 0 and _memory(leaf) in memory
+                source: tuple[str, Any] = ("shared" if is_shared else "result", result[id(leaf)])
+            elif id(leaf) in position:
+                source = ("argument", position[id(leaf)])
+            elif id(leaf) in buffers:
+                source = ("buffer", buffers[id(leaf)])
+            else:
+                source = ("constant", leaf)
+            self._output_sources.append(source)
         self.num_outputs = len(leaves)
         for place, _ in self._argument_places:
             self._inputs[place] = None
-
-    def _source(
-        self, leaf: torch.Tensor, result: dict[int, int], argument: dict[int, int], memory: set[int]
-    ) -> tuple[str, Any]:
-        if id(leaf) in result:
-            is_shared = leaf.numel() > 0 and _memory(leaf) in memory
-            return ("shared" if is_shared else "result", result[id(leaf)])
-        if id(leaf) in argument:
-            return ("argument", argument[id(leaf)])
-        if id(leaf) in self._buffer_names:
-            return ("buffer", self._buffer_names[id(leaf)])
-        return ("constant", leaf)
 
     # Running
 
@@ -186,17 +179,6 @@ class Graph:
             raise Error(str(StaticGraphError(findings)), findings) from None
 
 
-class _WeightsLikeInputs(torch.overrides.TorchFunctionMode):
-    """Has linear layers and convolutions compute in the type of their input, whatever that of their weights:
-    half-precision activations with weights in float32 are how PopTorch trains in mixed precision."""
-
-    def __torch_function__(self, function: Any, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
-        if function in (torch.nn.functional.linear, torch.conv1d, torch.conv2d, torch.conv3d):
-            dtype = args[0].dtype
-            args = (args[0], *[a.to(dtype) if isinstance(a, torch.Tensor) else a for a in args[1:]])
-        return function(*args, **(kwargs or {}))
-
-
 def _copied(graph_module: torch.fx.GraphModule) -> torch.fx.GraphModule:
     graph = torch.fx.Graph()
     result = graph.graph_copy(graph_module.graph, {})
@@ -210,8 +192,8 @@ def _memory(tensor: torch.Tensor) -> int:
 
 def _require_returnable(outputs: Any) -> None:
     """Raise if the model returns an object whose tensors a compiled graph cannot fill in."""
-    for _, leaf in leaves_of(outputs):
-        if not isinstance(leaf, (torch.Tensor, bool, int, float, str, type(None))):
+    for _, leaf in leaves_of(Flat(outputs).structure):
+        if leaf is not torch.Tensor and not isinstance(leaf, (bool, int, float, str, type(None))):
             raise Error(
                 f"The model returns a {type(leaf).__name__}: return tensors, or tuples, lists and dicts of "
                 "them."
@@ -221,7 +203,9 @@ def _require_returnable(outputs: Any) -> None:
 def _return_loss_last(graph_module: torch.fx.GraphModule) -> None:
     """Have the graph return its loss behind the outputs, which no longer take part in the backward pass."""
     graph = graph_module.graph
-    loss = strip_marks(graph, find_loss(graph).node)
+    found = find_loss(graph).node
+    assert found is not None  # the tracer refuses a graph without one
+    loss = strip_marks(graph, found)
     (output,) = [node for node in graph.nodes if node.op == "output"]
     returned = output.args[0] if isinstance(output.args[0], (tuple, list)) else [output.args[0]]
     with graph.inserting_before(output):
@@ -261,7 +245,17 @@ def unchanged(model: torch.nn.Module) -> Iterator[set[str]]:
     try:
         yield written
         for prefix, module, before in owners:
-            _refuse_reassigned(prefix, before, module._buffers)
+            for name, held in before.items():
+                place = f"{prefix}.{name}" if prefix else name
+                if name not in module._buffers:
+                    raise Error(f"Buffer {place} is removed from the model when calling the forward method.")
+                # `self.buffer += 1` puts another object in its place, with the same memory.
+                if held is not None and _memory(module._buffers[name]) != _memory(held):
+                    raise Error(
+                        f"Buffer {place} is reassigned within the model when calling the forward method. "
+                        f"This is not supported. Consider using self.{place}.copy_(src) to copy data from a "
+                        "source tensor, where src is the name of the source tensor."
+                    )
     finally:
         for _, module, before in owners:
             module._buffers.clear()
@@ -274,20 +268,6 @@ def unchanged(model: torch.nn.Module) -> Iterator[set[str]]:
         for parameter, gradient in gradients:
             parameter.grad = gradient
         torch.set_rng_state(random_state)
-
-
-def _refuse_reassigned(prefix: str, before: dict, after: dict) -> None:
-    for name, buffer in before.items():
-        place = f"{prefix}.{name}" if prefix else name
-        if name not in after:
-            raise Error(f"Buffer {place} is removed from the model when calling the forward method.")
-        # `self.buffer += 1` puts another object in its place, with the same memory.
-        if buffer is not None and _memory(after[name]) != _memory(buffer):
-            raise Error(
-                f"Buffer {place} is reassigned within the model when calling the forward method. This is not "
-                f"supported. Consider using self.{place}.copy_(src) to copy data from a source tensor, where "
-                "src is the name of the source tensor."
-            )
 
 
 class ModelWatch:

@@ -65,20 +65,37 @@ class DataLoader(TorchDataLoader):
             )
         is_shared = auto_distributed_partitioning and options.Distributed.numProcesses > 1
         if batch_sampler is not None:
-            _refuse_beside_batch_sampler(batch_size, shuffle, is_shared)
+            if batch_size != 1 or shuffle:
+                raise Error(
+                    "`batch_sampler` option is mutually exclusive with batch_size, shuffle: it decides the "
+                    f"batches by itself (got batch_size={batch_size}, shuffle={shuffle})."
+                )
+            if is_shared:
+                raise Error(
+                    "`batch_sampler` option is mutually exclusive with auto_distributed_partitioning=True: "
+                    "give each process one of its own and pass auto_distributed_partitioning=False."
+                )
             batch_size = getattr(batch_sampler, "batch_size", 1)
         freeze(options)
         self._options = options
         self._mode = DataLoaderMode(mode)
         self._drops_last = drop_last
-        self._joins = mini_batches_per_call(options) if batch_sampler is not None else 1
-        size = None if batch_size is None else batch_size * mini_batches_per_call(options)
+        per_call = options.device_iterations * options.replication_factor
+        per_call *= options.Training.gradient_accumulation
+        self._joins = per_call if batch_sampler is not None else 1
+        size = None if batch_size is None else batch_size * per_call
         self._combined_batch_size = size
         if is_shared:
             dataset = _Share(dataset, options, size, drop_last, bool(shuffle))
-        elif not drop_last and batch_sampler is None and size and not isinstance(dataset, IterableDataset):
-            _warn_of_remainder(len(dataset), size)
-
+        elif not (drop_last or batch_sampler is not None or isinstance(dataset, IterableDataset)):
+            rest = len(dataset) % size if size else 0
+            if rest:
+                _LOG.warning(
+                    "The dataset's %d elements are not divisible by the combined batch size of %d, and "
+                    "drop_last=False: the last batch holds %d, and a compiled graph serves one size only. "
+                    "Pass drop_last=True.",
+                    *(len(dataset), size, rest),
+                )
         arguments: dict[str, Any] = dict(kwargs, num_workers=num_workers)
         if persistent_workers is None:
             persistent_workers = num_workers > 0
@@ -88,9 +105,17 @@ class DataLoader(TorchDataLoader):
         else:
             arguments.update(batch_size=size, drop_last=drop_last)
             arguments["shuffle"] = bool(shuffle) and not is_shared  # a share shuffles by itself
-        self._rebatched_size = None
+        self._rebatched_size: int | None = None
         if self._mode == DataLoaderMode.AsyncRebatched and batch_sampler is None:
-            self._rebatched_size = _rebatch(arguments, size, rebatched_worker_size)
+            if size is None:
+                raise InvalidSetting("DataLoaderMode.AsyncRebatched needs a batch_size.")
+            if rebatched_worker_size is not None and not 1 <= rebatched_worker_size <= size:
+                raise InvalidSetting(
+                    f"rebatched_worker_size must lie in 1..{size}, the combined batch size (got "
+                    f"{rebatched_worker_size})."
+                )
+            self._rebatched_size = size
+            arguments.update(batch_size=rebatched_worker_size or size, drop_last=False)
         elif rebatched_worker_size is not None:
             raise InvalidSetting("rebatched_worker_size is for mode=poptorch.DataLoaderMode.AsyncRebatched.")
         super().__init__(dataset, **arguments)
@@ -98,15 +123,11 @@ class DataLoader(TorchDataLoader):
         if self._mode != DataLoaderMode.Sync and num_workers == 0:
             self._accessor = AsynchronousDataAccessor(_Synchronous(self), **(async_options or {}))
 
-    @property
-    def combinedBatchSize(self) -> int | None:
-        """How many samples one batch holds; None where the dataset decides."""
-        return self._combined_batch_size
-
-    @property
-    def options(self) -> Options:
-        """The options this loader was made with."""
-        return self._options
+    combinedBatchSize = property(
+        lambda self: self._combined_batch_size,
+        doc="How many samples one batch holds; None where the dataset decides.",
+    )
+    options = property(lambda self: self._options, doc="The options this loader was made with.")
 
     def terminate(self) -> None:
         """Stop loading ahead."""
@@ -118,15 +139,13 @@ class DataLoader(TorchDataLoader):
 
     def __len__(self) -> int:
         if self._rebatched_size is not None:
-            samples = self.dataset if isinstance(self.dataset, IterableDataset) else self.sampler
-            whole, rest = divmod(len(samples), self._rebatched_size)
-        elif self._joins > 1:
-            whole, rest = divmod(super().__len__(), self._joins)
+            samples: Any = self.dataset if isinstance(self.dataset, IterableDataset) else self.sampler
+            count, joined = len(samples), self._rebatched_size
         else:
-            return super().__len__()
-        return whole if self._drops_last else whole + bool(rest)
+            count, joined = super().__len__(), self._joins
+        return count // joined if self._drops_last else -(-count // joined)
 
-    def __iter__(self) -> Iterator:
+    def __iter__(self) -> Any:
         if isinstance(self.dataset, _Share):
             self.dataset.shuffle()
         return iter(_Synchronous(self) if self._accessor is None else self._accessor)
@@ -150,48 +169,6 @@ class _Synchronous:
         if loader._joins > 1:
             return _joined(batches, loader._joins, loader._drops_last)
         return batches
-
-
-def mini_batches_per_call(options: Options) -> int:
-    """How many mini-batches one call of the wrapped model consumes."""
-    return options.device_iterations * options.replication_factor * options.Training.gradient_accumulation
-
-
-def _refuse_beside_batch_sampler(batch_size: int | None, shuffle: bool | None, is_shared: bool) -> None:
-    if batch_size != 1 or shuffle:
-        raise Error(
-            "`batch_sampler` option is mutually exclusive with batch_size, shuffle: it decides the batches "
-            f"by itself (got batch_size={batch_size}, shuffle={shuffle})."
-        )
-    if is_shared:
-        raise Error(
-            "`batch_sampler` option is mutually exclusive with auto_distributed_partitioning=True: give each "
-            "process a batch sampler of its own and pass auto_distributed_partitioning=False."
-        )
-
-
-def _rebatch(arguments: dict[str, Any], size: int | None, worker_size: int | None) -> int:
-    """Let workers load `worker_size` samples at a time; returns the size they are put together to."""
-    if size is None:
-        raise InvalidSetting("DataLoaderMode.AsyncRebatched needs a batch_size.")
-    if worker_size is not None and not 1 <= worker_size <= size:
-        raise InvalidSetting(
-            f"rebatched_worker_size must lie in 1..{size}, the combined batch size (got {worker_size})."
-        )
-    arguments.update(batch_size=worker_size or size, drop_last=False)
-    return size
-
-
-def _warn_of_remainder(count: int, size: int) -> None:
-    if count % size:
-        _LOG.warning(
-            "The dataset's %d elements are not divisible by the combined batch size of %d, and "
-            "drop_last=False: the last batch holds %d, and a compiled graph serves one size only. Pass "
-            "drop_last=True.",
-            count,
-            size,
-            count % size,
-        )
 
 
 class _Share(Dataset):
@@ -326,11 +303,11 @@ class AsynchronousDataAccessor:
         self._passes = 0
         self.rebatched_size = rebatched_size
         self._ready: Iterator | None = None
-        self._direct = _Stream(dataset, rebatched_size) if is_nested else None
+        self._direct = _Stream(dataset, rebatched_size)
         if not is_nested:
             seed = torch.initial_seed() % 2**63
             self._loader = TorchDataLoader(
-                _Stream(dataset, rebatched_size),
+                self._direct,
                 batch_size=None,
                 num_workers=1,
                 prefetch_factor=max(buffer_size, 1),
@@ -343,11 +320,11 @@ class AsynchronousDataAccessor:
     def terminate(self) -> None:
         """Stop loading ahead; the process ends."""
         loader, self._loader, self._ready = self._loader, None, None
-        workers = getattr(loader, "_iterator", None)
-        if workers is not None:
-            workers._shutdown_workers()
-            loader._iterator = None
-        self._direct = _Stream([], None) if loader is not None else self._direct
+        if loader is not None:
+            self._direct = _Stream([], None)
+            if loader._iterator is not None:
+                loader._iterator._shutdown_workers()  # type: ignore[attr-defined]
+                loader._iterator = None
 
     def __del__(self) -> None:
         self.terminate()

@@ -87,17 +87,15 @@ def _require_inference(name: str) -> None:
 
 
 def _require_list(name: str, what: str, tensors: Any) -> None:
-    if not isinstance(tensors, list):
-        raise ValueError(
-            f"poptorch.{name} expects input tensors ({what}) to be a list of tensors. (Object is not list) "
-            f"Got {type(tensors).__name__}."
-        )
-    for place, tensor in enumerate(tensors):
+    problem = "" if isinstance(tensors, list) else f"Object is not list) Got {type(tensors).__name__}"
+    for place, tensor in enumerate(tensors if not problem else ()):
         if not isinstance(tensor, torch.Tensor):
-            raise ValueError(
-                f"poptorch.{name} expects input tensors ({what}) to be a list of tensors. (Object contained "
-                f"in list at index {place} is not torch.tensor) Got {type(tensor).__name__}."
-            )
+            kind = type(tensor).__name__
+            problem = f"Object contained in list at index {place} is not torch.tensor) Got {kind}"
+    if problem:
+        raise ValueError(
+            f"poptorch.{name} expects input tensors ({what}) to be a list of tensors. ({problem}."
+        )
 
 
 def _as_list(result: Any) -> list[torch.Tensor]:
@@ -145,11 +143,15 @@ def dynamic_update(
             f"shapes are {list(input.shape)} and {list(src.shape)}."
         )
     if input.dtype != src.dtype:
+        on_device = [_ON_DEVICE.get(tensor.dtype, tensor.dtype) for tensor in (input, src)]
         raise Error(
-            f"input and src tensor must have same dtype. ({input.dtype} vs {src.dtype}): pass "
+            f"input and src tensor must have same dtype. ({on_device[0]} vs {on_device[1]}): pass "
             f"src.to({input.dtype})."
         )
     return input.index_copy(dim, places, src)
+
+
+_ON_DEVICE = {torch.int64: torch.int32, torch.float64: torch.float32}  # which has 32 bits
 
 
 def _places(
@@ -164,10 +166,7 @@ def _places(
     if size == 0:
         raise Error("The start and end of a slice must be different: its size is 0.")
     if size < 0:
-        raise Error(
-            "Taking a slice of a tensor with the end less than the start is not supported: its size is "
-            f"{size}."
-        )
+        raise Error(f"Taking a slice of a tensor with the end less than the start is not supported: {size}.")
     return (start.reshape(()) + torch.arange(0, size, step, device=tensor.device)) % tensor.shape[dim]
 
 
@@ -290,9 +289,7 @@ def custom_op(
     attributes: dict[str, Any] | None = None,
 ) -> list[torch.Tensor]:
     """An operation written for the IPU; only an IPU has it."""
-    raise only_on_ipu(
-        f"The custom operation {domain}.{name}", "Write it with torch's operations to run it here."
-    )
+    raise only_on_ipu(f"The custom operation {domain}.{name}", "Write it with torch's operations.")
 
 
 def ipuHardwareIsAvailable(num_ipus: int = 1) -> bool:
@@ -332,24 +329,17 @@ class CPU:
 # what is computed here.
 
 
-class _Scope:
-    """A context that changes nothing."""
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        pass
-
-
-class NameScope(_Scope):
+class NameScope(contextlib.AbstractContextManager):
     """Names the operations inside it in an IPU's compiled graph."""
 
     def __init__(self, name: str) -> None:
         self.name = require_instance("The name of a NameScope", name, str)
 
+    def __exit__(self, *exception: Any) -> None:
+        pass
 
-class MultiConv(_Scope):
+
+class MultiConv(contextlib.AbstractContextManager):
     """Convolutions that an IPU may run side by side; on a CPU they run as written."""
 
     def __init__(self) -> None:
@@ -418,7 +408,7 @@ def take_traced_blocks() -> list[tuple[str | None, int | None]]:
     return blocks
 
 
-class Block(torch.nn.Module, _Scope):
+class Block(torch.nn.Module):
     """The operations inside `with poptorch.Block("name", ipu_id=1):` belong to one block."""
 
     def __init__(self, user_id: str | None = None, ipu_id: int | None = None) -> None:
@@ -428,6 +418,9 @@ class Block(torch.nn.Module, _Scope):
     def __enter__(self) -> Block:
         _begin_block(self._user_id, self._ipu_id)
         return self
+
+    def __exit__(self, *exception: Any) -> None:
+        pass
 
     @staticmethod
     def useAutoId() -> None:
@@ -522,26 +515,17 @@ def BlockFunction(user_id: str | None = None, ipu_id: int | None = None) -> Call
 # Watching
 
 
-_LEVELS = {
-    "TRACE": logging.DEBUG,
-    "DEBUG": logging.DEBUG,
-    "INFO": logging.INFO,
-    "WARN": logging.WARNING,
-    "ERR": logging.ERROR,
-    "OFF": logging.CRITICAL + 1,
-}
-_NUMBERS = dict(enumerate(("TRACE", "DEBUG", "INFO", "WARN", "ERR")))
+_LEVELS = {"TRACE": 10, "DEBUG": 10, "INFO": 20, "WARN": 30, "ERR": 40, "OFF": 60}  # as in logging
 
 
 def setLogLevel(level: str | int) -> None:
     """Print messages of this level and above: TRACE, DEBUG, INFO, WARN, ERR or OFF (or 0 to 4)."""
-    if isinstance(level, int) and level not in _NUMBERS:
+    if isinstance(level, int) and level not in range(5):
         raise ValueError(f"Invalid log level integer {level}: it must be one of 0 to 4.")
-    name = _NUMBERS.get(level, level)
+    name = list(_LEVELS)[level] if isinstance(level, int) else level
     if name not in _LEVELS:
-        raise ValueError(
-            f"Unknown log level: {level}. Valid values are DEBUG, ERR, INFO, OFF, TRACE and WARN."
-        )
+        known = "DEBUG, ERR, INFO, OFF, TRACE and WARN"
+        raise ValueError(f"Unknown log level: {level}. Valid values are {known}.")
     logging.getLogger("poptorch").setLevel(_LEVELS[name])
 
 

@@ -7,7 +7,6 @@ constructor is compiled in as a constant. `DeviceOptimizer` holds to both.
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import logging
 from typing import Any, Callable, Iterable, Iterator
@@ -47,34 +46,25 @@ class VariableAttributes:
 
     def markAsConstant(self, attr: str) -> None:
         """Have the setting compiled in."""
-        self._require_known(attr)
+        if attr not in self._allowed_attributes:
+            known = ", ".join(self._allowed_attributes)
+            raise InvalidSetting(f"Unknown attribute {attr!r}; known are {known}.")
         self._variable_attributes = [name for name in self._variable_attributes if name != attr]
 
     def markAsVariable(self, attr: str) -> None:
         """Let the setting change later, though it was not given to the constructor."""
-        self._require_known(attr)
+        self.markAsConstant(attr)
         self._variable_attributes.append(attr)
 
-    def _require_known(self, attr: str) -> None:
-        if attr not in self._allowed_attributes:
-            raise InvalidSetting(
-                f"Unknown attribute {attr!r}; known are {', '.join(self._allowed_attributes)}."
-            )
 
-
-class Optimizer:
+class Optimizer(torch.optim.Optimizer):
     """What PopTorch's optimisers share. Their state dictionary holds `ipu_state` and `ipu_param` beside
     torch's entries; both are None until a model has been compiled with the optimiser."""
 
+    bias_correction: bool
+    use_tf_variant: bool
     _is_on_device = False
-
-    def get_state_dict(self) -> dict:
-        """The state, as `state_dict`."""
-        return self.state_dict()
-
-    def set_state_dict(self, state: dict) -> None:
-        """Restore the state, as `load_state_dict`."""
-        self.load_state_dict(state)
+    _kept: list[str]
 
     def has_state(self) -> bool:
         """Whether there is a state yet: once a model is compiled with it, or one was loaded."""
@@ -82,21 +72,20 @@ class Optimizer:
 
     def state_dict(self) -> dict:
         """The state, with what the device holds beside torch's entries."""
-        own = torch.optim.Optimizer.state_dict(self)
-        ipu: dict[str, Any] = {"ipu_state": None, "ipu_param": None}
-        if self._is_on_device:
-            ipu["ipu_state"] = {
-                f"{name}___{number}": torch.as_tensor(value)
-                for number, state in own["state"].items()
-                for name, value in state.items()
+        own = super().state_dict()
+        if not self._is_on_device:
+            return {"ipu_state": None, "ipu_param": None, **own}
+
+        def numbered(entries: Iterable[tuple[Any, dict]]) -> dict[str, torch.Tensor]:
+            items = [(name, number, value) for number, entry in entries for name, value in entry.items()]
+            return {
+                f"{name}___{n}": torch.as_tensor(v)
+                for name, n, v in items
+                if name != "params" and v is not None
             }
-            ipu["ipu_param"] = {
-                f"{name}___{number}": torch.as_tensor(value)
-                for number, group in enumerate(own["param_groups"])
-                for name, value in group.items()
-                if name != "params" and value is not None
-            }
-        return {**ipu, **own}
+
+        groups = enumerate(own["param_groups"])
+        return {"ipu_state": numbered(own["state"].items()), "ipu_param": numbered(groups), **own}
 
     def load_state_dict(self, state: dict) -> None:
         """Restore the state of one of PopTorch's optimisers."""
@@ -107,69 +96,70 @@ class Optimizer:
                 "Only IPU optimizer states can be loaded onto the IPU: this one lacks ipu_state and "
                 "ipu_param, as one of torch.optim's does. Load it into an optimiser of torch.optim."
             )
-        torch.optim.Optimizer.load_state_dict(self, state)
+        super().load_state_dict(state)
         self._is_on_device = state["ipu_state"] is not None
 
+    def get_state_dict(self) -> dict:
+        """The state, as `state_dict`."""
+        return self.state_dict()
+
+    def set_state_dict(self, state: dict) -> None:
+        """Restore the state, as `load_state_dict`."""
+        self.load_state_dict(state)
+
     def __getstate__(self) -> dict:
-        return {
-            **torch.optim.Optimizer.__getstate__(self),
-            **{name: getattr(self, name) for name in self._kept},
-        }
+        return {**super().__getstate__(), **{name: getattr(self, name) for name in self._kept}}
 
 
-def _constructor(parent: type, required: str, optional: str) -> Callable:
+def _constructor(parent: Any, required: str, optional: str) -> Any:
     """An `__init__` of these arguments that hands torch's on to `parent` and keeps those of `_OF_IPU`.
 
     None as an argument means the default, torch's or the device's.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         bound = signature.bind(self, *args, **kwargs).arguments
         given = {name: value for name, value in bound.items() if value is not None and name != "self"}
         kept = {**of_ipu, **{name: value for name, value in given.items() if name in of_ipu}}
         for name, value in kept.items():
             if name.endswith("accum_type") and value not in (torch.float32, torch.float16):
                 raise InvalidSetting(f"{name} must be torch.float32 or torch.float16 (got {value!r}).")
-        params = _listed(given.pop("params"))
+        # Parameters, or groups of them, that can be gone over more than once.
+        params = [
+            {**item, "params": list(item["params"])}
+            if isinstance(item, dict) and not isinstance(item["params"], torch.Tensor)
+            else item
+            for item in given.pop("params")
+        ]
         of_parent = {name: value for name, value in given.items() if name not in of_ipu}
-        parent.__init__(self, params, **_fused_if_right(parent, params, of_parent))
+        if "fused" in parent_parameters and _may_be_fused(params, of_parent):
+            of_parent = {"fused": True, **of_parent}
+        parent.__init__(self, params, **of_parent)
         vars(self).update(kept, _is_on_device=False)
         self._kept = [*kept, "variable_attrs", "_kept", "_is_on_device"]
         self.variable_attrs = VariableAttributes([*given], [*self.defaults, *of_ipu])
 
+    parent_parameters = inspect.signature(parent.__init__).parameters
     of_ipu = {name: _OF_IPU[name] for name in optional.split() if name in _OF_IPU}
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.Signature(
         [inspect.Parameter(name, kind) for name in ("self", *required.split())]
         + [inspect.Parameter(name, kind, default=None) for name in optional.split()]
     )
-    __init__.__signature__ = signature
+    __init__.__signature__ = signature  # type: ignore[attr-defined]
     return __init__
 
 
-def _listed(params: Iterable) -> list:
-    """Parameters, or groups of them, that can be gone over more than once."""
-    return [
-        {**item, "params": list(item["params"])}
-        if isinstance(item, dict) and not isinstance(item["params"], torch.Tensor)
-        else item
-        for item in params
-    ]
-
-
-def _fused_if_right(parent: type, params: list, given: dict[str, Any]) -> dict[str, Any]:
-    """`given`, with torch's step in one kernel for speed. Not in half types: torch 2.13's fused step skips
+def _may_be_fused(params: list, given: dict[str, Any]) -> bool:
+    """Whether torch's step in one kernel, for speed, does the same. Not in half types: torch 2.13's skips
     whole blocks of them (pytorch#191763)."""
-    if "fused" not in inspect.signature(parent.__init__).parameters:
-        return given
     tensors = [t for item in params for t in (item["params"] if isinstance(item, dict) else [item])]
     is_right = all(
         isinstance(t, torch.nn.Parameter) and t.dtype in (torch.float32, torch.float64) and t.is_cpu
         for t in tensors
     )
     has_other_kind = any(given.get(name) for name in ("foreach", "capturable", "differentiable"))
-    is_new_enough = hasattr(getattr(torch, "compiler", None), "set_stance")
-    return {"fused": True, **given} if is_right and is_new_enough and not has_other_kind else given
+    return is_right and not has_other_kind and hasattr(getattr(torch, "compiler", None), "set_stance")
 
 
 class SGD(Optimizer, torch.optim.SGD):
@@ -238,21 +228,20 @@ class RMSprop(Optimizer, torch.optim.RMSprop):
         loss = _evaluate(closure)
         for group in self.param_groups:
             for parameter in group["params"]:
-                if parameter.grad is not None:
-                    _tf_rmsprop(group, parameter, self.state[parameter])
+                if parameter.grad is None:
+                    continue
+                state = self.state[parameter]
+                if not state:
+                    state["square_avg"] = torch.ones_like(parameter)
+                    state["grad_avg"] = torch.zeros_like(parameter)
+                    state["momentum_buffer"] = torch.zeros_like(parameter)
+                gradient = parameter.grad.add(parameter, alpha=group["weight_decay"])
+                variance = state["square_avg"].lerp_(gradient.square(), 1 - group["alpha"])
+                if group["centered"]:
+                    variance = variance - state["grad_avg"].lerp_(gradient, 1 - group["alpha"]).square()
+                step = group["lr"] * gradient / (variance + group["eps"]).sqrt()
+                parameter.sub_(state["momentum_buffer"].mul_(group["momentum"]).add_(step))
         return loss
-
-
-def _tf_rmsprop(group: dict[str, Any], parameter: torch.Tensor, state: dict[str, Any]) -> None:
-    if not state:
-        state["square_avg"] = torch.ones_like(parameter)
-        state["grad_avg"], state["momentum_buffer"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
-    gradient = parameter.grad.add(parameter, alpha=group["weight_decay"])
-    variance = state["square_avg"].lerp_(gradient.square(), 1 - group["alpha"])
-    if group["centered"]:
-        variance = variance - state["grad_avg"].lerp_(gradient, 1 - group["alpha"]).square()
-    step = group["lr"] * gradient / (variance + group["eps"]).sqrt()
-    parameter.sub_(state["momentum_buffer"].mul_(group["momentum"]).add_(step))
 
 
 class _Lamb(torch.optim.Optimizer):
@@ -307,10 +296,8 @@ def _moments(optimizer: torch.optim.Optimizer, corrected: bool) -> Iterator[tupl
                 continue
             state = optimizer.state[parameter]
             if not state:
-                state["step"] = 0
-                state["exp_avg"], state["exp_avg_sq"] = (
-                    torch.zeros_like(parameter),
-                    torch.zeros_like(parameter),
+                state.update(
+                    step=0, exp_avg=torch.zeros_like(parameter), exp_avg_sq=torch.zeros_like(parameter)
                 )
             state["step"] += 1
             first, second = group["betas"]
@@ -395,29 +382,23 @@ class DeviceOptimizer:
         if limit is not None and limit != float("inf"):
             parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
             torch.nn.utils.clip_grad_norm_(parameters, limit)
-        with self._as_handed_over():
-            if callable(vars(self.optimizer).get("step")):
-                self.optimizer.step()  # as a scheduler has it, which counts the steps
-            elif not _step_fused(self.optimizer):
-                self._kind.step(self.optimizer)
-
-    @contextlib.contextmanager
-    def _as_handed_over(self) -> Iterator[None]:
         now = _settings(self.optimizer)
-        if now == self._settings:
-            yield
-            return
-        if not self._has_warned:
+        if now != self._settings and not self._has_warned:
             self._has_warned = True
             _LOG.warning(
                 "The optimiser's settings changed, and the device still has the old ones: call "
                 "setOptimizer(optimizer) on the wrapped model after every change, such as a scheduler's step."
             )
         try:
-            self._apply(self._settings)
-            yield
+            if now != self._settings:
+                self._apply(self._settings)
+            if callable(vars(self.optimizer).get("step")):
+                self.optimizer.step()  # as a scheduler has it, which counts the steps
+            elif not _step_fused(self.optimizer):
+                self._kind.step(self.optimizer)
         finally:
-            self._apply(now)
+            if now != self._settings:
+                self._apply(now)
 
     def _apply(self, settings: list[dict[str, Any]]) -> None:
         for group, values in zip(self.optimizer.param_groups, settings):
@@ -428,33 +409,34 @@ class DeviceOptimizer:
 def _step_fused(optimizer: torch.optim.Optimizer) -> bool:
     """Step Adam or AdamW by the kernel that torch's own step ends in, without the Python before it, which
     takes longer; returns whether that was possible. The first step, which makes the state, is torch's."""
-    hooks = (getattr(optimizer, f"_optimizer_step_{when}_hooks", None) for when in ("pre", "post"))
-    if not isinstance(optimizer, torch.optim.Adam) or not getattr(optimizer, "bias_correction", True):
+    hooks = [getattr(optimizer, f"_optimizer_step_{when}_hooks", None) for when in ("pre", "post")]
+    is_plain = isinstance(optimizer, torch.optim.Adam) and getattr(optimizer, "bias_correction", True)
+    if not is_plain or any(hooks):
         return False
-    if any(hooks):
-        return False
-    calls = []
+    calls: list[tuple[dict[str, Any], list[torch.Tensor], list[dict[str, Any]]]] = []
     for group in optimizer.param_groups:
         parameters = [parameter for parameter in group["params"] if parameter.grad is not None]
-        states = [optimizer.state.get(parameter) for parameter in parameters]
+        states: list[Any] = [optimizer.state.get(parameter) for parameter in parameters]
         if not group.get("fused") or not all(states) or isinstance(group["lr"], torch.Tensor):
             return False
-        names = ("exp_avg", "exp_avg_sq", "step")
         if parameters:
-            calls.append((group, parameters, *([state[name] for state in states] for name in names)))
-    for group, parameters, means, squares, steps in calls:
-        gradients = [parameter.grad for parameter in parameters]
+            calls.append((group, parameters, states))
+    for group, parameters, states in calls:
         is_decoupled = group.get("decoupled_weight_decay", isinstance(optimizer, torch.optim.AdamW))
+        kernel: Any = torch._fused_adamw_ if is_decoupled else torch._fused_adam_
+        means, squares, steps = (
+            [state[name] for state in states] for name in ("exp_avg", "exp_avg_sq", "step")
+        )
         torch._foreach_add_(steps, 1)
-        (torch._fused_adamw_ if is_decoupled else torch._fused_adam_)(
-            *(parameters, gradients, means, squares, [], steps),
+        kernel(
+            *(parameters, [parameter.grad for parameter in parameters], means, squares, [], steps),
             **{name: group[name] for name in ("lr", "weight_decay", "eps", "maximize", "amsgrad")},
             **dict(zip(("beta1", "beta2"), group["betas"])),
         )
     return True
 
 
-def _kind_of(optimizer: Any, may_be_odd: bool) -> type:
+def _kind_of(optimizer: Any, may_be_odd: bool) -> Any:
     """The algorithm that the device runs for an optimiser."""
     kind = next((kind for kind in _KNOWN if isinstance(optimizer, kind)), None)
     if kind is None:
@@ -466,9 +448,7 @@ def _kind_of(optimizer: Any, may_be_odd: bool) -> type:
         _LOG.warning(
             "%s is a subclass of %s. Poptorch does not run Python optimizer code directly: the device runs "
             "%s instead.",
-            type(optimizer).__name__,
-            kind.__name__,
-            kind.__name__,
+            *(type(optimizer).__name__, kind.__name__, kind.__name__),
         )
     for group in optimizer.param_groups:
         if group.get("amsgrad"):
@@ -498,8 +478,7 @@ def _require_trainable(optimizer: torch.optim.Optimizer, parameters: dict[str, t
         _LOG.warning(
             "The optimiser leaves out %s%s, which will not be trained. If that is meant, call "
             "requires_grad_(False) on them.",
-            ", ".join(missing[:3]),
-            more,
+            *(", ".join(missing[:3]), more),
         )
 
 

@@ -7,13 +7,14 @@ only mean something on an IPU are checked and kept like the others, and listed a
 from __future__ import annotations
 
 import ast
+import builtins
 import copy
 import enum
 import inspect
 import json
 import logging
+import operator
 import os
-import re
 from typing import Any, Callable
 
 import torch
@@ -24,35 +25,35 @@ from .processes import launched_as
 
 _LOG = logging.getLogger("poptorch")
 
-# Settings by group: the call as PopTorch has it, its annotations being what is checked, and what it does.
-# They are read by the names of their arguments, or by those of _READ_AS.
+# Settings by group: the call as PopTorch has it, and what it does. What an argument must be is a type or a
+# row of _CHECKS. A value is read by its argument's name, or by the one behind the arrow ("=": the setter's).
 _ACTING = {
     "Options": {
-        "deviceIterations(device_iterations)": "Run this many mini-batches (training: steps) in one call.",
-        "replicationFactor(replication_factor)": "Train as this many replicas, on mini-batches of their own.",
-        "modelName(name)": "A name for the model, used for its entry in the executable cache.",
-        "enableExecutableCaching(path)": "Keep compiled graphs in this directory, for the next process to "
-        "start warm; None: do not.",
-        "showCompilationProgressBar(show=True)": "Show a progress bar while compiling.",
-        "relaxOptimizerAttributesChecks(relax=True)": "Do not warn about what the device leaves out of an "
-        "optimiser.",
+        "deviceIterations(device_iterations: count)": "Mini-batches (training: steps) in a call.",
+        "replicationFactor(replication_factor: count)": "Train as this many replicas, each on its own data.",
+        "modelName(name) -> model_name": "A name for the model, used for its entry in the executable cache.",
+        "enableExecutableCaching(path) -> cachePath": "Keep compiled graphs here; None: do not.",
+        "showCompilationProgressBar(show=True) -> show_compilation_progress_bar": "Show a progress bar.",
+        "relaxOptimizerAttributesChecks(relax=True) -> relax_optimizer_checks": "Do not warn about what the "
+        "device leaves out of an optimiser.",
         "broadcastBuffers(broadcast_buffers=True)": "Whether replicas share buffers. With several, a model "
         "that writes buffers needs False.",
-        "updatableNamedBuffers(buffers: list)": "Buffers that `copyNamedBuffersToDevice` may write.",
+        "updatableNamedBuffers(buffers: list) -> updatable_named_buffers": "Buffers that "
+        "`copyNamedBuffersToDevice` may write.",
         "connectionType(connection_type: ConnectionType)": "When to attach to a device; a model with "
         "`ConnectionType.Never` can only be compiled.",
         "logCycleCount(log_cycle_count)": "Count the IPU's cycles; a model that should cannot run without.",
     },
     "Training": {
-        "gradientAccumulation(gradient_accumulation)": "Add up this many mini-batches' gradients to a step.",
-        "accumulationAndReplicationReductionType(reduction_type)": "Whether gradients of accumulated and "
-        "replicated mini-batches are averaged, the default, or added.",
-        "setMeanAccumulationAndReplicationReductionStrategy"
-        "(mean_reduction_strategy: MeanReductionStrategy)": "When a mean over gradients is taken; in float32 "
-        "it makes no difference.",
+        "gradientAccumulation(gradient_accumulation: count)": "Add up this many gradients for a step.",
+        "accumulationAndReplicationReductionType(reduction_type: mean_or_sum)"
+        " -> accumulation_and_replication_reduction_type": "Whether these gradients are averaged or added.",
+        "setMeanAccumulationAndReplicationReductionStrategy(mean_reduction_strategy: MeanReductionStrategy)"
+        " -> meanAccumulationAndReplicationReductionStrategy": "When a mean is taken; all one in float32.",
     },
 }
 # Those that only mean something on an IPU.
+_LOCATION = "Location(location: TensorLocationSettings) -> location_"
 _KEPT = {
     "Options": {
         "sourceLocationExcludes(excludes)": "Paths left out of source locations in the compiler's log.",
@@ -68,8 +69,7 @@ _KEPT = {
         "enableSyntheticData(enabled)": "Measure without moving data.",
         "enableProfiling(profile_dir=None)": "Write a profile for the PopVision tools.",
         "disableModuleNamescope()": "Leave module names out of the compiled graph.",
-        "setAvailableMemoryProportion(available_memory_proportion: dict)": "Memory of each IPU for scratch.",
-        "inputReplicaGrouping(input_group_size, input_group_type: CommGroupType)": "Groups of replicas.",
+        "setAvailableMemoryProportion(available_memory_proportion: by_ipu)": "Memory for scratch.",
     },
     "Training": {
         "setAutomaticLossScaling(enabled)": "Scale the loss of half-precision models by itself.",
@@ -80,93 +80,73 @@ _KEPT = {
         "runningStatisticsAlwaysFloat(value: bool)": "Statistics in float32; PopTorch ignores it.",
         "enableFloatingPointExceptions(enabled: bool)": "Stop at an overflow or an invalid operation.",
         "enableStochasticRounding(enabled)": "Round half-precision results at random.",
-        "setPartialsType(dtype: torch.dtype)": "The type of partial sums in matrix products.",
+        "setPartialsType(dtype: float_or_half)": "The type of partial sums in matrix products.",
     },
-    "Jit": {"traceModel(trace_model)": "PopTorch no longer traces with torch.jit: False only."},
+    "Jit": {"traceModel(trace_model: untraced)": "PopTorch no longer traces with torch.jit: False only."},
     "_Popart": {
         "set(key, value)": "Set an option of the IPU's compiler.",
         "setEngineOptions(engine_options)": "Set options of the IPU's engine.",
         "setPatterns(patterns: dict, level: int = 2)": "Switch graph transformations of the compiler.",
     },
     "TensorLocations": {
-        "numIOTiles(num_tiles: int)": "Tiles kept for input and output: even, 32 to 192.",
-        "setActivationLocation(location: TensorLocationSettings)": "Where activations lie.",
-        "setWeightLocation(location: TensorLocationSettings)": "Where weights lie.",
-        "setOptimizerLocation(location: TensorLocationSettings)": "Where the optimiser's state lies.",
-        "setAccumulatorLocation(location: TensorLocationSettings)": "Where gradient accumulators lie.",
+        "numIOTiles(num_tiles: io_tiles)": "Tiles kept for input and output: even, 32 to 192.",
+        f"setActivation{_LOCATION}activation": "Where activations lie.",
+        f"setWeight{_LOCATION}weight": "Where weights lie.",
+        f"setOptimizer{_LOCATION}optimizer": "Where the optimiser's state lies.",
+        f"setAccumulator{_LOCATION}accumulator": "Where gradient accumulators lie.",
     },
     "TensorLocationSettings": {
-        "minElementsForOffChip(min_elements: int)": "Smaller tensors stay on the chip.",
-        "minElementsForReplicatedTensorSharding(min_elements: int)": "Smaller tensors are not sharded.",
-        "useOnChipStorage(use=True)": "Store on the chip.",
-        "useReplicatedTensorSharding(use: bool = True)": "Share the tensor out among replicas.",
-        "useIOTilesToLoad(use: bool = True)": "Load through tiles kept for input and output.",
-        "useIOTilesToStore(use: bool = True)": "Store through tiles kept for input and output.",
+        "minElementsForOffChip(min_elements: int) -> =": "Smaller tensors stay on the chip.",
+        "minElementsForReplicatedTensorSharding(min_elements: int) -> =": "Smaller tensors are not sharded.",
+        "useOnChipStorage(use=True) -> onChip": "Store on the chip.",
+        "useReplicatedTensorSharding(use: bool = True) -> =": "Share the tensor out among replicas.",
+        "useIOTilesToLoad(use: bool = True) -> =": "Load through tiles kept for that.",
+        "useIOTilesToStore(use: bool = True) -> =": "Store through tiles kept for that.",
     },
 }
-_READ_AS = {
-    "modelName": "model_name",
-    "enableExecutableCaching": "cachePath",
-    "showCompilationProgressBar": "show_compilation_progress_bar",
-    "relaxOptimizerAttributesChecks": "relax_optimizer_checks",
-    "updatableNamedBuffers": "updatable_named_buffers",
-    "accumulationAndReplicationReductionType": "accumulation_and_replication_reduction_type",
-    "setMeanAccumulationAndReplicationReductionStrategy": "meanAccumulationAndReplicationReductionStrategy",
-    "setActivationLocation": "location_activation",
-    "setWeightLocation": "location_weight",
-    "setOptimizerLocation": "location_optimizer",
-    "setAccumulatorLocation": "location_accumulator",
-    "useOnChipStorage": "onChip",
-    **{name: name for name in ("minElementsForOffChip", "minElementsForReplicatedTensorSharding")},
-    **{name: name for name in ("useReplicatedTensorSharding", "useIOTilesToLoad", "useIOTilesToStore")},
-}
-# What can be read before it is set, though it means nothing here.
-_KEPT_DEFAULTS = {
-    "log_dir": ".",
-    "auto_round_num_ipus": False,
-    "sync_pattern": enums.SyncPattern.Full,
-    "available_memory_proportion": {},
-    "anchored_tensors": {},
-}
 
 
-def _is_no_count(value: Any) -> bool:
-    return isinstance(value, bool) or not isinstance(value, int) or value < 1
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
-# Values that a setting refuses, by its name: a test of its arguments, and what it takes.
-_COUNT = (_is_no_count, "an integer of at least 1")
-_REFUSED = {
-    "deviceIterations": _COUNT,
-    "replicationFactor": _COUNT,
-    "gradientAccumulation": _COUNT,
-    "accumulationAndReplicationReductionType": (
-        lambda kind: kind not in (enums.ReductionType.Sum, enums.ReductionType.Mean),
+# What an argument must be, where a type does not say it: a test, and the words for it.
+_CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "integer": (_is_integer, "an integer"),
+    "count": (lambda value: _is_integer(value) and value >= 1, "an integer of at least 1"),
+    "io_tiles": (lambda v: _is_integer(v) and v in range(32, 193, 2), "an even number between 32 and 192"),
+    "untraced": (operator.not_, "False: tracing with torch.jit is no longer supported"),
+    "float_or_half": (lambda dtype: dtype in (torch.float32, torch.float16), "torch.float or torch.half"),
+    "mean_or_sum": (
+        lambda kind: kind in (enums.ReductionType.Sum, enums.ReductionType.Mean),
         "poptorch.ReductionType.Mean or .Sum",
     ),
-    "traceModel": (lambda trace_model: trace_model, "False: tracing with torch.jit is no longer supported"),
-    "setPartialsType": (
-        lambda dtype: dtype not in (torch.float32, torch.float16),
-        "torch.float or torch.half",
-    ),
-    "numIOTiles": (lambda tiles: tiles not in range(32, 193, 2), "an even number between 32 and 192"),
-    "setAvailableMemoryProportion": (
-        lambda proportion: any(not key.startswith("IPU") for key in proportion),
+    "by_ipu": (
+        lambda value: isinstance(value, dict) and all(key.startswith("IPU") for key in value),
         "a dictionary such as {'IPU0': 0.5}",
     ),
-    "inputReplicaGrouping": (
-        lambda size, kind: (
-            kind == enums.CommGroupType.All or (kind != enums.CommGroupType.NoGrouping and size != 1)
-        ),
-        "groups of one replica without an IPU",
-    ),
 }
+
+
+def _require(what: str, kind: str, value: Any) -> None:
+    """Raise unless `value` is what a row of `_CHECKS`, or a type by name, asks for."""
+    if kind not in _CHECKS:
+        types = {**vars(builtins), **globals(), **vars(enums)}
+        require_instance(what, value, types[kind])
+    elif not _CHECKS[kind][0](value):
+        raise InvalidSetting(f"{what} must be {_CHECKS[kind][1]} (got {value!r}).")
 
 
 class Settings:
     """A group of settings, changed by calling its setters, which return the group so that calls chain."""
 
     _title = ""
+    # By the names they are read by: those that act, and those that only mean something on an IPU. The latter
+    # also by setter, as they were given.
+    _values: dict[str, Any]
+    _kept_values: dict[str, Any]
+    _kept: dict[str, Any]
+    _is_frozen: bool
 
     def __init__(self, **defaults: Any) -> None:
         self.__dict__.update(_values=defaults, _kept={}, _kept_values={}, _is_frozen=False)
@@ -177,8 +157,8 @@ class Settings:
         cls._title = title
         for table in (_ACTING, _KEPT):
             for call, doc in table.get(title, {}).items():
-                name, _, parameters = call.partition("(")
-                setattr(cls, name, _setter(name, parameters[:-1], doc, acts=table is _ACTING))
+                setter = _setter(call, doc, acts=table is _ACTING)
+                setattr(cls, setter.__name__, setter)
 
     def exists(self, option: str) -> bool:
         """Whether this setting has a value."""
@@ -200,15 +180,15 @@ class Settings:
         path = ["poptorch"] + (["Options"] if self._title in _GROUPS else []) + [self._title]
         return ".".join(path + ([name] if name else []))
 
-    def _store(self, name: str, **values: Any) -> Any:
-        self.checkIsFrozen(name)
+    def _store(self, setter: str, values: dict[str, Any]) -> Any:
+        self.checkIsFrozen(setter)
         self._values.update(values)
         return self
 
-    def _keep(self, name: str, given: dict[str, Any], values: dict[str, Any]) -> Any:
-        self.checkIsFrozen(name)
+    def _keep(self, setter: str, values: dict[str, Any], given: dict[str, Any]) -> Any:
+        self.checkIsFrozen(setter)
         self._kept_values.update(values)
-        self._kept[name] = next(iter(given.values())) if len(given) == 1 else given
+        self._kept[setter] = next(iter(given.values())) if len(given) == 1 else given
         return self
 
     def __deepcopy__(self, memo: dict) -> Any:
@@ -218,11 +198,10 @@ class Settings:
         return duplicate
 
     def __getattr__(self, name: str) -> Any:
-        own = self.__dict__
-        for values in (own.get("_values", {}), own.get("_kept_values", {})):
-            if name in values:
-                return values[name]
-        offer_only(self._named(), name, [*dir(type(self)), *own.get("_values", {})])
+        known = {**self.__dict__.get("_kept_values", {}), **self.__dict__.get("_values", {})}
+        if name in known:
+            return known[name]
+        offer_only(self._named(), name, [*dir(type(self)), *self.__dict__.get("_values", {})])
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name.startswith("_"):
@@ -231,49 +210,40 @@ class Settings:
             raise AttributeError(f"{self._named(name)} is set by calling it: {name}({value!r}).")
         if name not in self._values:
             offer_only(self._named(), name, [*dir(type(self)), *self._values])
-        self._store(name, **{name: value})
+        self._store(name, {name: value})
 
     def __repr__(self) -> str:
-        settings = [f"{name}={_shown(value)}" for name, value in self.toDict().items()]
-        return f"{self._named()}({', '.join(settings)})"
+        return f"{self._named()}({', '.join(_shown(self.toDict()))})"
 
 
-def _setter(name: str, parameters: str, doc: str, acts: bool) -> Callable:
-    """A setter that checks its arguments and keeps them."""
-    known = {**vars(enums), "torch": torch}
-    bare = inspect.signature(eval(f"lambda {re.sub(r':[^=,]+', '', parameters)}: None"))
-    checks = dict(re.findall(r"(\w+): ([\w.]+)", parameters))
+def _shown(values: dict[str, Any]) -> list[str]:
+    return [f"{k}={v.name if isinstance(v, enum.Enum) else repr(v)}" for k, v in values.items()]
 
-    def set_it(self, *args: Any, **kwargs: Any) -> Any:
-        bound = bare.bind(*args, **kwargs)
+
+def _setter(call: str, doc: str, acts: bool) -> Callable:
+    """The setter of a row: it checks its arguments and keeps them."""
+    head, _, read_as = call.partition(" -> ")
+    name, _, parameters = head.partition("(")
+    made: dict[str, Any] = {}
+    exec(f"def {name}(self, {parameters}: pass", {}, made)  # for its signature, checks being annotations
+    signature = inspect.signature(made[name])
+
+    def set_it(self: Settings, *args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(self, *args, **kwargs)
         bound.apply_defaults()
-        given = dict(bound.arguments)
-        for argument, kind in checks.items():
-            require_instance(self._named(name), given[argument], eval(kind, globals(), known))
-        refuses, wanted = _REFUSED.get(name, (None, ""))
-        if refuses is not None and refuses(*given.values()):
-            got = ", ".join(map(repr, given.values()))
-            raise InvalidSetting(f"{self._named(name)} must be {wanted} (got {got}).")
+        given = {key: value for key, value in bound.arguments.items() if key != "self"}
+        for argument, value in given.items():
+            if signature.parameters[argument].annotation is not inspect.Parameter.empty:
+                _require(self._named(name), signature.parameters[argument].annotation, value)
         values = {given["key"]: given["value"]} if "key" in given else given
-        if name in _READ_AS:
+        if read_as:
             (value,) = given.values()
-            values = {_READ_AS[name]: value.toDict() if isinstance(value, Settings) else value}
-        return self._store(name, **values) if acts else self._keep(name, given, values)
+            values = {read_as.replace("=", name): value.toDict() if isinstance(value, Settings) else value}
+        return self._store(name, values) if acts else self._keep(name, values, given)
 
     set_it.__name__, set_it.__doc__ = name, doc
-    me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    set_it.__signature__ = inspect.Signature([me, *bare.parameters.values()])
+    set_it.__signature__ = signature  # type: ignore[attr-defined]
     return set_it
-
-
-def _shown(value: Any) -> str:
-    return value.name if isinstance(value, enum.Enum) else repr(value)
-
-
-def _positive(name: str, value: Any) -> int:
-    if _is_no_count(value):
-        raise InvalidSetting(f"{name} must be an integer of at least 1 (got {value!r}).")
-    return value
 
 
 _GROUPS = ("Training", "Precision", "Jit", "_Popart", "Distributed", "TensorLocations")
@@ -304,13 +274,10 @@ class _JitOptions(Settings, title="Jit"):
 class _PopartOptions(Settings, title="_Popart"):
     """Options of the IPU's compiler."""
 
+    options = property(lambda self: self._kept_values, doc="What was set, by name.")
+
     def __init__(self) -> None:
         super().__init__()
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What was set, by name."""
-        return self._kept_values
 
 
 class TensorLocationSettings(Settings, title="TensorLocationSettings"):
@@ -324,6 +291,9 @@ class _TensorLocationOptions(Settings, title="TensorLocations"):
 class _DistributedOptions(Settings, title="Distributed"):
     """Which of several processes this is; the DataLoader gives each its share of the data."""
 
+    processId = property(lambda self: self._values["distributed_process_id"], doc="This process's number.")
+    numProcesses = property(lambda self: self._values["num_distributed_processes"], doc="How many there are.")
+
     def __init__(self) -> None:
         super().__init__()
         self.configureProcessId(*launched_as())
@@ -335,28 +305,16 @@ class _DistributedOptions(Settings, title="Distributed"):
     def setEnvVarNames(self, var_num_processes: str, var_process_id: str) -> _DistributedOptions:
         """Read the number of processes and this process's number from these variables; without them, 1 and
         0."""
-        environ = os.environ
-        return self.configureProcessId(
-            int(environ.get(var_process_id, 0)), int(environ.get(var_num_processes, 1))
-        )
+        number, count = os.environ.get(var_process_id, 0), os.environ.get(var_num_processes, 1)
+        return self.configureProcessId(int(number), int(count))
 
     def configureProcessId(self, process_id: int, num_processes: int) -> _DistributedOptions:
         """This is process `process_id` of `num_processes`."""
-        _positive("num_processes", num_processes)
+        _require("num_processes", "count", num_processes)
         if not 0 <= process_id < num_processes:
             raise InvalidSetting(f"process_id must lie in 0..{num_processes - 1} (got {process_id!r}).")
         values = {"num_distributed_processes": num_processes, "distributed_process_id": process_id}
-        return self._store("configureProcessId", **values)
-
-    @property
-    def processId(self) -> int:
-        """The number of this process."""
-        return self._values["distributed_process_id"]
-
-    @property
-    def numProcesses(self) -> int:
-        """The number of processes."""
-        return self._values["num_distributed_processes"]
+        return self._store("configureProcessId", values)
 
 
 class Options(Settings, title="Options"):
@@ -386,7 +344,9 @@ class Options(Settings, title="Options"):
             log_cycle_count=False,
             cachePath=os.environ.get("POPTORCH_CACHE_DIR") or None,
         )
-        self._kept_values.update(copy.deepcopy(_KEPT_DEFAULTS))
+        # What can be read before it is set, though it means nothing here.
+        self._kept_values.update(log_dir=".", auto_round_num_ipus=False, sync_pattern=enums.SyncPattern.Full)
+        self._kept_values.update(available_memory_proportion={}, anchored_tensors={})
         self._popart = _PopartOptions()
         self._jit = _JitOptions()
         self._precision = _PrecisionOptions(self._popart)
@@ -405,14 +365,14 @@ class Options(Settings, title="Options"):
 
     def outputMode(self, output_mode: Any, output_return_period: int | None = None) -> Options:
         """Return the outputs of all mini-batches, the final one, every N-th one, or their sum."""
-        require_instance("outputMode", output_mode, enums.OutputMode)
+        _require("outputMode", "OutputMode", output_mode)
         if output_mode == enums.OutputMode.EveryN:
-            _positive("output_return_period of OutputMode.EveryN", output_return_period)
+            _require("output_return_period of OutputMode.EveryN", "count", output_return_period)
         elif output_return_period:
             _LOG.info("output_return_period is ignored: outputMode is %s.", output_mode.name)
             output_return_period = None
         values = {"output_mode": output_mode, "output_return_period": output_return_period or 1}
-        return self._store("outputMode", **values)
+        return self._store("outputMode", values)
 
     def defaultOutputMode(self) -> bool:
         """Whether the output mode is the default one: All for inference, Final for training."""
@@ -420,9 +380,8 @@ class Options(Settings, title="Options"):
 
     def randomSeed(self, random_seed: int) -> Options:
         """Seed the random numbers of the device, and those of the host along with them."""
-        if isinstance(random_seed, bool) or not isinstance(random_seed, int):
-            raise InvalidSetting(f"randomSeed must be an integer (got {random_seed!r}).")
-        self._store("randomSeed", random_seed=random_seed)
+        _require("randomSeed", "integer", random_seed)
+        self._store("randomSeed", {"random_seed": random_seed})
         torch.manual_seed(random_seed)
         return self
 
@@ -432,12 +391,25 @@ class Options(Settings, title="Options"):
         """Keep a tensor of the compiled graph, under a name of your own; only an IPU has them."""
         given = {name: value for name, value in locals().items() if name != "self"}
         anchored = {**self.anchored_tensors, short_name: [long_name, output_mode, output_return_period]}
-        return self._keep("anchorTensor", given, {"anchored_tensors": anchored})
+        return self._keep("anchorTensor", {"anchored_tensors": anchored}, given)
+
+    def inputReplicaGrouping(self, input_group_size: int, input_group_type: enums.CommGroupType) -> Options:
+        """Groups of replicas that share inputs."""
+        _require("inputReplicaGrouping", "CommGroupType", input_group_type)
+        types = enums.CommGroupType
+        is_alone = input_group_type == types.NoGrouping or input_group_size == 1
+        if not is_alone or input_group_type == types.All:
+            raise InvalidSetting(
+                "poptorch.Options.inputReplicaGrouping must be groups of one replica without an IPU (got "
+                f"{input_group_size}, {input_group_type!r})."
+            )
+        given = {"input_group_size": input_group_size, "input_group_type": input_group_type}
+        return self._keep("inputReplicaGrouping", given, given)
 
     def useOfflineIpuTarget(self, ipu_version: int = 2) -> Options:
         """Compile only, for a device that is not there."""
         values = {"ipu_version": ipu_version, "connection_type": enums.ConnectionType.Never}
-        return self._store("useOfflineIpuTarget", **values)
+        return self._store("useOfflineIpuTarget", values)
 
     def from_json(self, string: str) -> Options:
         """Apply settings from a JSON object that maps setters to their argument, or to a list of arguments.
@@ -451,17 +423,29 @@ class Options(Settings, title="Options"):
             2
         """
         for name, value in json.loads(string).items():
-            arguments = [_from_name(item) for item in (value if isinstance(value, list) else [value])]
-            _resolve(self, name.split("."))(*arguments)
+            arguments = value if isinstance(value, list) else [value]
+            for place, item in enumerate(arguments):
+                enumeration, _, member = item.partition(".") if isinstance(item, str) else ("", "", "")
+                if enumeration in enums.__all__:
+                    arguments[place] = getattr(enums, enumeration)[member]
+            operator.attrgetter(name)(self)(*arguments)
         return self
 
     def loadFromFile(self, filepath: str) -> Options:
         """Apply a file with one setter call a line, such as `Training.gradientAccumulation(2)`."""
         with open(filepath, encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                text = line.partition("#")[0].strip()
+            lines = [line.partition("#")[0].strip() for line in file]
+        for number, text in enumerate(lines, 1):
+            try:
                 if text:
-                    _apply_line(self, text, number, os.path.basename(filepath))
+                    is_whole = text.startswith(("options.", "opts."))
+                    call = ast.parse(text if is_whole else f"options.{text}", mode="eval").body
+                    _evaluate(call, {"options": self, "opts": self})
+            except (SyntaxError, ValueError, TypeError, AttributeError, KeyError) as error:
+                raise ConfigFileError(
+                    f"{type(error).__name__} at line {number} of {os.path.basename(filepath)}: {error}\n"
+                    f"> options.{text}"
+                ) from error
         return self
 
     def toDict(self) -> dict[str, Any]:
@@ -474,10 +458,9 @@ class Options(Settings, title="Options"):
         return copy.deepcopy(self)
 
     def __repr__(self) -> str:
-        kept = options_without_effect(self)
-        acting = [f"{k}={_shown(v)}" for group in _groups(self).values() for k, v in group._values.items()]
-        lines = [f"  {name}={_shown(value)}: no effect here" for name, value in kept.items()]
-        return "\n".join([f"Options({', '.join(acting)})", *lines])
+        acting = [text for group in _groups(self).values() for text in _shown(group._values)]
+        without_effect = [f"  {text}: no effect here" for text in _shown(options_without_effect(self))]
+        return "\n".join([f"Options({', '.join(acting)})", *without_effect])
 
 
 def _groups(options: Options) -> dict[str, Settings]:
@@ -493,9 +476,8 @@ def freeze(options: Options) -> None:
 
 def values_of(options: Options) -> dict[str, Any]:
     """All settings, those of the groups included, by the names they are read by."""
-    return {
-        key: value for group in _groups(options).values() for key, value in Settings.toDict(group).items()
-    }
+    groups = _groups(options).values()
+    return {key: value for group in groups for key, value in Settings.toDict(group).items()}
 
 
 def options_without_effect(options: Options) -> dict[str, Any]:
@@ -504,47 +486,22 @@ def options_without_effect(options: Options) -> dict[str, Any]:
     return {prefix + name: value for prefix, group in groups for name, value in group._kept.items()}
 
 
-def _resolve(options: Options, path: list[str]) -> Any:
-    target: Any = options
-    for name in path:
-        target = getattr(target, name)
-    return target
-
-
-def _from_name(value: Any) -> Any:
-    """The member of an enumeration that a text such as `"OutputMode.All"` names, or the value itself."""
-    enumeration, _, member = value.partition(".") if isinstance(value, str) else ("", "", "")
-    return getattr(enums, enumeration)[member] if enumeration in enums.__all__ else value
-
-
-def _apply_line(options: Options, text: str, number: int, file: str) -> None:
-    """Apply one setter call, given as text; only names, constants and PopTorch's own calls are evaluated."""
-    try:
-        call = ast.parse(text, mode="eval").body
-        path = _dotted(call.func)
-        path = path[1:] if path[0] in ("options", "opts") else path
-        arguments, keywords = _arguments(call)
-        _resolve(options, path)(*arguments, **keywords)
-    except (SyntaxError, ValueError, TypeError, AttributeError, KeyError) as error:
-        kind = type(error).__name__
-        raise ConfigFileError(f"{kind} at line {number} of {file}: {error}\n> options.{text}") from error
-
-
-def _dotted(node: ast.AST) -> list[str]:
-    return [node.id] if isinstance(node, ast.Name) else [*_dotted(node.value), node.attr]
-
-
-def _arguments(call: ast.Call) -> tuple[list, dict[str, Any]]:
-    return [_constant(node) for node in call.args], {k.arg: _constant(k.value) for k in call.keywords}
-
-
-def _constant(node: ast.AST) -> Any:
-    if isinstance(node, ast.Call):  # a strategy, or where a tensor lies
-        arguments, keywords = _arguments(node)
-        known = {"TensorLocationSettings": TensorLocationSettings, **_STRATEGIES}
-        return known[_dotted(node.func)[-1]](*arguments, **keywords)
+def _evaluate(node: ast.expr, own: dict[str, Any]) -> Any:
+    """What a line of an options file says: constants, PopTorch's names, their members and calls of them, and
+    nothing else."""
+    if isinstance(node, ast.Call):
+        arguments = [_evaluate(argument, own) for argument in node.args]
+        keywords = {k.arg: _evaluate(k.value, own) for k in node.keywords if k.arg is not None}
+        return _evaluate(node.func, own)(*arguments, **keywords)
     if isinstance(node, ast.Attribute):
-        return _from_name(".".join(_dotted(node)[-2:]))
+        if isinstance(node.value, ast.Name) and node.value.id == "poptorch":
+            return _evaluate(ast.Name(node.attr), own)
+        if node.attr.startswith("_") and node.attr != "_Popart":
+            raise AttributeError(f"{node.attr} is no setting")
+        return getattr(_evaluate(node.value, own), node.attr)
+    if isinstance(node, ast.Name):
+        known = {kind.__name__: kind for kind in (TensorLocationSettings, Stage, Phase, *_STRATEGIES)}
+        return {**{name: getattr(enums, name) for name in enums.__all__}, **known, **own}[node.id]
     return ast.literal_eval(node)
 
 
@@ -554,15 +511,13 @@ def _constant(node: ast.AST) -> Any:
 class Stage:
     """Blocks that run together on one IPU."""
 
+    blocks = property(lambda self: self._blocks, doc="The names of the blocks.")
+
     def __init__(self, *block_ids: str) -> None:
         for name in block_ids:
             require_instance("A block's id", name, str)
-        self._blocks, self._ipu = block_ids, None
-
-    @property
-    def blocks(self) -> tuple[str, ...]:
-        """The names of the blocks."""
-        return self._blocks
+        self._blocks = block_ids
+        self._ipu: int | None = None
 
     def ipu(self, ipu: int) -> Stage:
         """Run on this IPU."""
@@ -583,9 +538,8 @@ class Phase:
     def ipus(self, *ipus: int) -> None:
         """Run the stages on these IPUs, in order."""
         if len(ipus) != len(self.stages):
-            raise InvalidSetting(
-                f"A phase of {len(self.stages)} stages needs as many IPUs (got {len(ipus)})."
-            )
+            wanted = len(self.stages)
+            raise InvalidSetting(f"A phase of {wanted} stages needs as many IPUs (got {len(ipus)}).")
         for stage, ipu in zip(self.stages, ipus):
             stage.ipu(ipu)
 
@@ -594,22 +548,23 @@ class _Strategy:
     """Takes stages, phases, lists of block names or block names, each block once."""
 
     _mode = 0
+    _part_type: Any = Stage
 
     def __init__(self, *args: Any) -> None:
         self._settings: dict[str, Any] = {}
         is_auto = bool(args) and isinstance(args[0], enums.AutoStage)
         self._auto_stage = args[0] if is_auto else enums.AutoStage.SameAsIpu
-        self._parts = [] if is_auto else [self._part(arg) for arg in args]
-        stages = [stage for part in self._parts for stage in getattr(part, "stages", [part])]
+        kind = self._part_type
+        self._parts = [
+            arg if isinstance(arg, kind) else kind(*([arg] if isinstance(arg, (str, Stage)) else arg))
+            for arg in (() if is_auto else args)
+        ]
         self._stages: dict[str, Stage] = {}
-        for stage in stages:
+        for stage in [stage for part in self._parts for stage in getattr(part, "stages", [part])]:
             for block in stage.blocks:
                 if block in self._stages:
                     raise InvalidSetting(f"{block} is associated with more than one stage.")
                 self._stages[block] = stage
-
-    def _part(self, arg: Any) -> Any:
-        return arg if isinstance(arg, Stage) else Stage(arg) if isinstance(arg, str) else Stage(*arg)
 
     def stage(self, block_id: str) -> Stage:
         """The stage of a block."""
@@ -634,9 +589,7 @@ class ShardedExecution(PipelinedExecution):
 
 class _Phased(_Strategy):
     _mode = 2
-
-    def _part(self, arg: Any) -> Any:
-        return arg if isinstance(arg, Phase) else Phase(*(arg if isinstance(arg, list) else [arg]))
+    _part_type = Phase
 
     def phase(self, phase: int) -> Phase:
         """The phase of this number."""
@@ -666,10 +619,7 @@ class SerialPhasedExecution(_Phased):
         return self
 
 
-_STRATEGIES = {
-    kind.__name__: kind
-    for kind in (PipelinedExecution, ShardedExecution, ParallelPhasedExecution, SerialPhasedExecution)
-}
+_STRATEGIES = (PipelinedExecution, ShardedExecution, ParallelPhasedExecution, SerialPhasedExecution)
 
 
 def count_stages(options: Options, blocks: list[tuple]) -> int:

@@ -93,8 +93,19 @@ class StaticFunction:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        with on_device(self._needs_loss):
+        with on_device(self._needs_loss), self._casting(args, kwargs):
             return self._run(*args, **kwargs) if self._is_traced else self._trace(args, kwargs)
+
+    def _casting(self, args: tuple, kwargs: dict) -> contextlib.AbstractContextManager:
+        """Cast weights as the device does, where arguments and weights are of several widths, or arguments of
+        8 bits, which the model casts itself."""
+        tensors = [leaf.value for leaf in named_leaves(self._function, args, kwargs)]
+        if isinstance(self._function, torch.nn.Module):
+            tensors += self._function.parameters()
+        dtypes = {tensor.dtype for tensor in tensors if isinstance(tensor, torch.Tensor)}
+        is_mixed = len([dtype for dtype in dtypes if dtype.is_floating_point]) > 1
+        is_mixed = is_mixed or not dtypes.isdisjoint((torch.uint8, torch.int8))
+        return _WeightsLikeInputs() if is_mixed else contextlib.nullcontext()
 
     def _trace(self, args: tuple, kwargs: dict) -> Any:
         waiting = uninitialised(self._function)
@@ -184,6 +195,17 @@ class StaticFunction:
         compiled = compiler_of(self._backend)(graph_module, example_inputs)
         self._is_traced = True
         return compiled
+
+
+class _WeightsLikeInputs(torch.overrides.TorchFunctionMode):
+    """Has linear layers and convolutions compute in the type of their input, whatever that of their weights:
+    half-precision activations with weights in float32 are how PopTorch trains in mixed precision."""
+
+    def __torch_function__(self, function: Any, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
+        if function in (torch.nn.functional.linear, torch.conv1d, torch.conv2d, torch.conv3d):
+            dtype = args[0].dtype
+            args = (args[0], *[a.to(dtype) if isinstance(a, torch.Tensor) else a for a in args[1:]])
+        return function(*args, **(kwargs or {}))
 
 
 _LOGGING = re.compile(r"\blog\w*\.(debug|info|warn|warning|error|exception|critical|log)\(|\bwarn\(")

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch_geometric import nn
 
+from gnn_ipu_helpers import check
 from gnn_ipu_helpers import poptorch_cpu as poptorch
 
 from .side_by_side import assert_trains_like_eager
@@ -177,3 +178,20 @@ def test_weights_in_float32_are_trained_by_activations_in_half():
     losses = [float(trained(x, y)) for _ in range(50)]
     assert losses[-1] < 0.01 * losses[0]
     assert model.linear.weight.dtype == torch.float32
+
+
+@pytest.mark.parametrize("dtype", [torch.half, torch.uint8])
+def test_check_and_wrapped_model_agree_on_weights_of_another_type(dtype):
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.convolution, self.linear = torch.nn.Conv2d(3, 4, 3), torch.nn.Linear(4, 2)
+
+        def forward(self, x):
+            return self.linear(self.convolution(x.half()).mean((2, 3)))
+
+    model, x = Model().eval(), torch.ones(2, 3, 8, 8, dtype=dtype)
+    assert check(model, x).ok
+    result = poptorch.inferenceModel(model)(x)
+    assert result.dtype == torch.half
+    torch.testing.assert_close(result, copy.deepcopy(model).half()(x.half()))

@@ -181,3 +181,35 @@ def test_index_outside_of_what_it_indexes_names_the_argument():
 def test_empty_tensor_is_refused():
     with pytest.raises(poptorch.Error, match=r"Zero-sized tensors are unsupported .Got shape \[0, 2\]"):
         poptorch.inferenceModel(torch.nn.Linear(2, 2))(torch.ones(0, 2))
+
+
+def test_model_itself_can_end_its_wrapping():
+    model = Classifier()
+    trained = poptorch.trainingModel(model)
+    copied = copy.deepcopy(model)
+    copied.destroy()  # a copy is wrapped by nobody
+    with pytest.raises(RuntimeError, match=r"Call model.destroy\(\) on the model"):
+        poptorch.trainingModel(model)
+    trained(*classified(4))
+    model.destroy()
+    assert not trained.isCompiled()
+    assert not hasattr(model, "destroy")
+    poptorch.trainingModel(model)
+
+
+def test_model_that_is_wrapped_can_be_saved(tmp_path):
+    model = Classifier()
+    trained = poptorch.trainingModel(model)
+    torch.save(model, tmp_path / "model.pt")
+    loaded = torch.load(tmp_path / "model.pt", weights_only=False)
+    torch.testing.assert_close(loaded.state_dict(), trained.state_dict())
+    assert "poptorch" not in type(loaded.destroy).__module__  # it loads where this package is not
+
+
+def test_destroying_an_inference_model_leaves_the_training_model_wrapped():
+    model = Classifier()
+    trained = poptorch.trainingModel(model)
+    poptorch.inferenceModel(model).destroy()
+    with pytest.raises(RuntimeError, match="already been wrapped"):
+        poptorch.trainingModel(model)
+    trained.destroy()
