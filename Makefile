@@ -30,7 +30,7 @@ test: lint unit notebooks ## lint, unit tests, and every notebook through nbval
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-#	$(BIN)/mypy
+	$(BIN)/mypy
 
 unit: $(READY)
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal --show-capture no $(TESTS)

@@ -60,8 +60,9 @@ def compile_graph(name: str, graph_module: torch.fx.GraphModule, example_inputs:
         return torch._dynamo.lookup_backend("aot_eager")(graph_module, example_inputs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # torch's own, on import
-        from torch._inductor.compile_fx import compile_fx
+        from torch._inductor import compile_fx as inductor
 
+    compile_fx: Callable[..., Any] = inductor.compile_fx
     # Eager's random numbers, so that a seed gives the same dropout compiled and not.
     settings = {"fallback_random": True, "size_asserts": False, "alignment_asserts": False, **_own_passes()}
     if not torch.is_grad_enabled():
@@ -122,8 +123,8 @@ def _forward_and_backward(
         if isinstance(value, torch.Tensor) and value.requires_grad
     ]
 
-    def step(*inputs: Any) -> tuple:
-        inputs = list(inputs)
+    def step(*given: Any) -> tuple:
+        inputs = list(given)
         for place in places:
             inputs[place] = inputs[place].detach().requires_grad_()
         with torch.enable_grad():

@@ -233,7 +233,8 @@ class _Order:
     """The edges sorted by target: nodes for `order` `[E]`, and `start` `[size + 1]` of each target in it."""
 
     def __init__(self, graph: Graph, index: Node, size: int, wraps: bool) -> None:
-        self._graph, self._picked = graph, {}
+        self._graph = graph
+        self._picked: dict[Any, Node] = {}
         both = _call(graph, _own.order.default, index, size, wraps)
         self.order = _call(graph, operator.getitem, both, 0)
         self.start = _call(graph, operator.getitem, both, 1)
