@@ -48,7 +48,7 @@ def thread_settings():
     The threads of a torch operation wait for one another by spinning. With more threads than idle cores they
     spin while the one they wait for has no core: a GCN step on Cora took 18 ms with two threads on two idle
     cores, but 480 ms on two busy ones; with one thread, 25 and 75 ms. A machine may become busy later, so the
-    threads also spin for a thousand rounds only before they sleep, which gave 16 and 31 ms.
+    threads also spin for a thousand rounds only before they sleep.
     """
     if "OMP_NUM_THREADS" in os.environ:
         return {}
