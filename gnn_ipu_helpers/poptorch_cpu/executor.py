@@ -329,7 +329,9 @@ class PoplarExecutor:
         with _compiling(show_bar) as progress, compile_lock:
             key = (type(self._user_model).__name__, self._training, signature.key())
             with cache.around_compilation(key):
-                graph, written = self._compile_graph(call, progress)
+                graph, written, blocks = self._compile_graph(call, progress)
+        # Not sooner: what a process refuses is compiled, and the others need not compile it to refuse it too.
+        self._refuse_unsupported(blocks, written)
         self._compilation_seconds = time.perf_counter() - started
         self._graph, self._signature = graph, signature
         self._asides = call.flat.asides
@@ -344,11 +346,13 @@ class PoplarExecutor:
         if self._optimizer is not None and self._is_attached:
             self._optimizer.note_compiled()
 
-    def _compile_graph(self, call: Call, progress: Callable[[int], None]) -> tuple[Graph, set[str]]:
+    def _compile_graph(
+        self, call: Call, progress: Callable[[int], None]
+    ) -> tuple[Graph, set[str], list[tuple[str | None, int | None]]]:
         """Trace and compile on the first mini-batch; running backward once compiles it too.
 
         Returns:
-            The graph, and the names of the buffers that forward writes.
+            The graph, the names of the buffers that forward writes, and the blocks that were traced.
         """
         self._keeps_double = any(p.dtype == torch.float64 for p in self._model.parameters())
         graph = Graph(self._model, self._training)
@@ -362,8 +366,7 @@ class PoplarExecutor:
                 loss.backward(torch.ones_like(loss))
             elif loss is not None:
                 _LOG.warning("The loss depends on no parameter of the model: nothing will be trained.")
-        self._refuse_unsupported(take_traced_blocks(), written)
-        return graph, written
+        return graph, written, take_traced_blocks()
 
     def _refuse_unsupported(self, blocks: list[tuple[str | None, int | None]], written: set[str]) -> None:
         """Raise if the options do not fit the blocks that were traced and the buffers that forward writes."""

@@ -60,7 +60,7 @@ def page_of(*shown):
 
 
 def test_all_functions_that_draw_are_covered(every_picture):
-    others = {"Page", "Picture", "diff", "molecules", "packing_explorer"}
+    others = {"Page", "Picture", "browse", "diff", "molecules", "packing_explorer"}
     assert set(every_picture) == set(viewers.__all__) - others
 
 

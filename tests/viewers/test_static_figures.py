@@ -18,7 +18,9 @@ PINNED = re.search(r"^matplotlib==(\S+)", (ROOT / "requirements.txt").read_text(
 )
 def test_the_committed_figures_are_up_to_date(tmp_path):
     figures.main(tmp_path)
-    committed = {path.name: path.read_bytes() for path in figures.STATIC.iterdir()}
+    # Plots of measurements are drawn by benchmarks/report.py.
+    drawn = [path for path in figures.STATIC.iterdir() if not path.name.startswith("bench_")]
+    committed = {path.name: path.read_bytes() for path in drawn}
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == committed
 
 
