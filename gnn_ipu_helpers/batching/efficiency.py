@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from .collating import MASKS
 from .graphs import EDGE, GRAPHS, Group, kind_of
@@ -62,14 +63,15 @@ def efficiency(loader: Any) -> Efficiency:
         raise TypeError(
             f"'efficiency' goes through a loader of fixed-size batches (got {type(loader).__name__})."
         )
-    for batch in loader:
-        for store in getattr(batch, "stores", ()):
-            for level, name in MASKS.items():
-                if name in store:
-                    group, mask = (level, store._key), store[name]
-                    real[group] = real.get(group, 0) + int(mask.sum())
-                    total[group] = total.get(group, 0) + mask.numel()
-                    budgets[group] = mask.numel() if options is None else options.budget(group)
+    with torch.random.fork_rng(devices=[]):  # a look at an epoch does not change those that follow
+        for batch in loader:
+            for store in getattr(batch, "stores", ()):
+                for level, name in MASKS.items():
+                    if name in store:
+                        group, mask = (level, store._key), store[name]
+                        real[group] = real.get(group, 0) + int(mask.sum())
+                        total[group] = total.get(group, 0) + mask.numel()
+                        budgets[group] = mask.numel() if options is None else options.budget(group)
     if {level for level, _ in total} != set(MASKS):
         raise ValueError(
             "The batches carry no padding masks, without which real and padding cannot be told apart. Make "

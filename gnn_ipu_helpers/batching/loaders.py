@@ -145,7 +145,7 @@ class PlannedLoader(poptorch.DataLoader):
         same_sizes = None
         if any_order and batch_sampler is None and (sampler is None or hasattr(sampler, "__len__")):
             same_sizes = self._make_plan(torch.arange(len(source if sampler is None else sampler)))
-        self._epochs = _Epochs(self._draw_plan, same_sizes, source, options, drop_last)
+        self._epochs = _Epochs(self._draw_epoch, same_sizes, source, options, drop_last)
         # Without workers and the like, torch's own iterator would only add to the time that a batch takes.
         self._is_simple = num_workers == 0 and not any(kwargs.get(name) for name in ("pin_memory", "mode"))
         super().__init__(
@@ -188,6 +188,13 @@ class PlannedLoader(poptorch.DataLoader):
                     "of poptorch.DataLoader as well."
                 )
 
+    def _draw_epoch(self) -> Plan:
+        """The plan of an epoch, drawn when it begins or when `len` asks for it; both draw the same."""
+        # Torch draws a seed each time that it starts workers, but not for workers that persist. One draw for
+        # every epoch keeps the epochs after the first the same for any workers.
+        self._seed = int(torch.empty((), dtype=torch.int64).random_(generator=self._generator))
+        return self._draw_plan()
+
     def _draw_plan(self) -> Plan:
         """The mini-batches of the next epoch."""
         num_graphs = len(self._source)
@@ -215,11 +222,8 @@ class PlannedLoader(poptorch.DataLoader):
         return plan
 
     def __iter__(self) -> Iterator[Any]:
-        # Torch draws a seed each time that it starts workers, but not for workers that persist. One draw for
-        # every epoch keeps the epochs after the first the same for any workers.
-        seed = torch.empty((), dtype=torch.int64).random_(generator=self._generator)
-        self.generator.manual_seed(int(seed))
         run = self._epochs.begin()
+        self.generator.manual_seed(self._seed)
         return self._batches(iter(self._epochs) if self._is_simple else super().__iter__(), run)
 
     def _batches(self, items: Iterator[Any], run: _Run) -> Iterator[Any]:

@@ -41,16 +41,21 @@ class MaskedBatchNorm(torch.nn.BatchNorm1d):
     def _statistics(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and biased variance [F] of the real rows; moves the running statistics."""
         weight = mask.to(x.dtype).unsqueeze(1)
-        count = weight.sum().clamp(min=1.0)
+        num_real = weight.sum()
+        count = num_real.clamp(min=1.0)
         mean = (x * weight).sum(dim=0) / count
         variance = ((x - mean).square() * weight).sum(dim=0) / count
         if self.training and self.track_running_stats:
             with torch.no_grad():
-                self._move(mean, variance * count / (count - 1.0).clamp(min=1.0))
+                # Fewer than two real rows have no variance: such a batch leaves the statistics alone.
+                self._move(mean, variance * count / (count - 1.0).clamp(min=1.0), num_real > 1.0)
         return mean, variance
 
-    def _move(self, mean: Tensor, unbiased_variance: Tensor) -> None:
-        self.num_batches_tracked.add_(1)
-        factor = 1.0 / self.num_batches_tracked if self.momentum is None else self.momentum
+    def _move(self, mean: Tensor, unbiased_variance: Tensor, counts: Tensor) -> None:
+        self.num_batches_tracked.add_(counts.to(self.num_batches_tracked.dtype))
+        factor: Any = self.momentum
+        if factor is None:
+            factor = 1.0 / self.num_batches_tracked.clamp(min=1)
+        factor = factor * counts.to(mean.dtype)
         self.running_mean.copy_((1.0 - factor) * self.running_mean + factor * mean)
         self.running_var.copy_((1.0 - factor) * self.running_var + factor * unbiased_variance)

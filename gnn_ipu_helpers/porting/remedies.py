@@ -338,10 +338,10 @@ _STATEMENTS = (
     (("untraceable",), r"\.cuda\(|['\"]cuda", "device"),
     (("untraceable",), r"\bopen\(", "file"),
     (("untraceable",), r"\bpack_(padded_)?sequence\(", "packed sequence"),
-    (_READS_VALUE, r"^(if|elif|while)\b|\bif\b.+\belse\b", "branch"),
+    (_READS_VALUE, r"^(if|elif)\b|\bif\b.+\belse\b", "branch"),
     (_READS_VALUE, r"^assert\b", "assert"),
-    (_READS_VALUE, r"^for\b|range\(", "loop"),
-    (("item",), r"\w\[[^]]*:", "slice"),
+    (_READS_VALUE, r"^(for|while)\b|range\(", "loop"),
+    (("item",), r"\w\[(?![\d\s:,-]*\])[^]]*:", "slice"),  # not one between constants
 )
 
 

@@ -286,3 +286,21 @@ def test_a_graph_too_large_for_any_pack_is_named():
         ValueError, match=r"Graph 1 with 8 nodes .* Raise num_nodes to at least 9.* the 2 graphs"
     ):
         budgets.check()
+
+
+@pytest.mark.parametrize("look", [len, efficiency])
+def test_looking_at_a_shuffled_loader_does_not_change_what_comes(look):
+    graphs = [graph(2 + number % 5, 3) for number in range(23)]
+
+    def epoch(looks):
+        torch.manual_seed(0)
+        loader = FixedSizeDataLoader(
+            graphs, batch_size=5, shuffle=True, fixed_size_strategy=FixedSizeStrategy.Pack
+        )
+        for _ in range(looks):
+            look(loader)
+        return [batch.nodes_mask.sum().item() for batch in loader], [batch.x for batch in loader]
+
+    (sizes, values), (sizes_after, values_after) = epoch(0), epoch(2)
+    assert sizes == sizes_after
+    assert all(map(torch.equal, values, values_after))

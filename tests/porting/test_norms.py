@@ -64,3 +64,13 @@ def test_it_is_static_and_compiles_to_the_same():
 def test_a_wrong_shape_is_named():
     with pytest.raises(ValueError, match=r"\[7, 4\] and \[3\]"):
         MaskedBatchNorm(4)(rows(0), mask[:3])
+
+
+@pytest.mark.parametrize("momentum", [0.1, None])
+@pytest.mark.parametrize("num_real", [0, 1])
+def test_a_batch_with_too_few_real_rows_leaves_the_statistics_alone(num_real, momentum):
+    norm = MaskedBatchNorm(4, momentum=momentum)
+    norm(rows(0), mask)
+    before = {name: value.clone() for name, value in norm.state_dict().items()}
+    assert norm(rows(1), torch.arange(7) < num_real).isfinite().all()
+    torch.testing.assert_close(norm.state_dict(), before)
