@@ -36,7 +36,7 @@ def page(tmp_path, molecules):
 
 @pytest.fixture
 def offline(browser):
-    context = browser.new_context(offline=True, viewport={"width": 400, "height": 700})
+    context = browser.new_context(offline=True, has_touch=True, viewport={"width": 400, "height": 700})
     yield context.new_page()
     context.close()
 
@@ -66,6 +66,24 @@ def test_arrow_keys_move_the_slider_and_are_kept_from_jupyterlabs_shortcuts(page
     assert slider.input_value() == "1"
     # JupyterLab takes keys before the page does, except below this attribute.
     assert slider.evaluate("slider => slider.closest('[data-lm-suppress-shortcuts]') !== null")
+
+
+def test_a_finger_moves_the_slider_and_turns_the_molecule(page, offline):
+    offline.goto(page.as_uri())
+    offline.wait_for_selector(".gnn-molecules[data-ready]")
+    slider, view = offline.locator(".gnn-molecules input"), offline.locator(".gnn-molecules [role=img]")
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    offline.touchscreen.tap(box["x"] + box["width"] - 4, box["y"] + box["height"] / 2)
+    assert slider.input_value() == "2"
+    before, box = view.screenshot(), view.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    touches = offline.context.new_cdp_session(offline)
+    for kind, shift in (("touchStart", 0), ("touchMove", 40), ("touchMove", 90), ("touchEnd", None)):
+        points = [] if shift is None else [{"x": x + shift, "y": y}]
+        touches.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    offline.wait_for_timeout(200)
+    assert view.screenshot() != before
 
 
 def test_the_wheel_over_the_view_scrolls_the_page(page, offline):
