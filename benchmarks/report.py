@@ -46,15 +46,20 @@ def read(results: Path) -> tuple[dict[str, str], list[Row]]:
 
 def _plots(folder: Path, rows: list[Row]) -> list[Path]:
     """A plot of steps for each number of threads, one of loaders, one of epochs; none without rows."""
-    plots = {}
+    plots: dict[str, dict[str, dict[str, Row]]] = {}
+    headings = {
+        "loaders": "Times as fast as PyG's DataLoader",
+        "epoch": "An epoch: times as fast as eager PyG",
+    }
     for threads in ("1 thread", "2 threads"):
         steps = {_model(row): row for row in rows if row.name == "compiled" and row.section.endswith(threads)}
-        plots[f"step_{threads[0]}"] = {f"A training step, {threads}: times as fast as eager": steps}
+        plots[f"step_{threads[0]}"] = {"": steps}
+        headings[f"step_{threads[0]}"] = f"A training step, {threads}: times as fast as eager"
     for kind in ("loaders", "epoch"):
         panels: dict[str, dict[str, Row]] = {}
         for row in rows:
             if row.section.startswith(f"{kind}: ") and row.times and not row.name.startswith("copy limit"):
-                title = f"{row.section[len(kind) + 2 :]}: times as fast as {row.baseline}"
+                title = ", ".join(row.section[len(kind) + 2 :].split(", ")[:2]) if kind == "loaders" else ""
                 panels.setdefault(title, {})[row.name] = row
         plots[kind] = panels
     written = []
@@ -62,7 +67,7 @@ def _plots(folder: Path, rows: list[Row]) -> list[Path]:
         panels = {title: values for title, values in panels.items() if values}
         if panels:
             written.append(folder / f"{name}.svg")
-            _plot_ratios(written[-1], panels)
+            _plot_ratios(written[-1], headings[name], panels)
     return written
 
 
@@ -71,13 +76,14 @@ def _model(row: Row) -> str:
     return row.section[len("step: ") :].rsplit(", ", 1)[0]
 
 
-def _plot_ratios(path: Path, panels: dict[str, dict[str, Row]]) -> None:
+def _plot_ratios(path: Path, heading: str, panels: dict[str, dict[str, Row]]) -> None:
     """Bars with their quartiles, a panel for each title, and a line where both take the same time."""
     from gnn_ipu_helpers.viewers.pictures import COLOURS, Picture, new_figure, styled
 
     with styled():
         heights = [0.6 + 0.24 * len(rows) for rows in panels.values()]
-        figure = new_figure(sum(heights))
+        figure = new_figure(sum(heights) + 0.3)
+        figure.suptitle(heading, x=0.01, ha="left")
         all_axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
         words = []
         for axes, (title, rows) in zip(all_axes, panels.items()):
@@ -91,8 +97,8 @@ def _plot_ratios(path: Path, panels: dict[str, dict[str, Row]]) -> None:
             axes.tick_params(axis="y", length=0)
             axes.set_xlim(0, 1.12 * max(row.times for row in rows.values()))
             axes.set_title(title, loc="left")
-            words.append(f"{title}: " + ", ".join(f"{name} {row.times:.2f}" for name, row in rows.items()))
-        Picture(figure, ". ".join(words) + ".").save(path)
+            words.append(f"{title} " + ", ".join(f"{name} {row.times:.2f}" for name, row in rows.items()))
+        Picture(figure, f"{heading}: " + "; ".join(word.strip() for word in words) + ".").save(path)
 
 
 # The page: tables between `<!-- table: NAME -->` and `<!-- end -->`, and copies of the plots.
