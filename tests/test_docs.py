@@ -203,7 +203,7 @@ def test_layers_can_be_searched_and_sorted(tab):
 
 
 @needs_browser
-def test_code_fits_a_laptop_and_figures_have_a_light_ground_in_the_dark(tab):
+def test_code_fits_a_laptop_and_figures_bring_their_own_ground_in_the_dark(tab):
     tab.set_viewport_size({"width": 1280, "height": 900})
     tab.emulate_media(color_scheme="dark")
     tab.goto(tab.address + "notebooks/3_small_graph_batching_with_padding.html")
@@ -211,9 +211,13 @@ def test_code_fits_a_laptop_and_figures_have_a_light_ground_in_the_dark(tab):
     blocks = "[...document.querySelectorAll('.highlight pre')]"
     assert tab.evaluate(f"{blocks}.filter(block => block.scrollWidth > block.clientWidth + 1).length") == 0
     grounds = (
-        "[...document.querySelectorAll('.bd-article img')].map(i => getComputedStyle(i).backgroundColor)"
+        "[...document.querySelectorAll('.bd-article img')].map(i => "
+        "[/[.]svg$|^data:image.svg/.test(i.getAttribute('src')), getComputedStyle(i).backgroundColor])"
     )
-    assert set(tab.evaluate(grounds)) == {"rgb(255, 255, 255)"}
+    expected = {True: "rgba(0, 0, 0, 0)", False: "rgb(255, 255, 255)"}
+    found = tab.evaluate(grounds)
+    assert found == [[is_ours, expected[is_ours]] for is_ours, _ in found]
+    assert any(is_ours for is_ours, _ in found)
     tab.emulate_media(color_scheme="light")
 
 
